@@ -1,0 +1,1 @@
+"""The outside world, one package per neighbour; each translates foreign exceptions once."""

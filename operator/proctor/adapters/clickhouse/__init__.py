@@ -1,0 +1,1 @@
+"""ClickHouse: connections, the results store, the catalog of datasets."""

@@ -1,0 +1,1 @@
+"""MCP servers under test: over stdio, TCP or HTTP."""

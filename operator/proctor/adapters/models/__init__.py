@@ -1,0 +1,1 @@
+"""Model providers, spoken to in the Anthropic Messages API."""

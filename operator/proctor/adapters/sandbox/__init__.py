@@ -1,0 +1,1 @@
+"""Bubblewrap: processes that see only what they are given."""

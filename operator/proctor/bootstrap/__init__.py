@@ -1,0 +1,1 @@
+"""Wiring: one module per process builds what that process needs."""

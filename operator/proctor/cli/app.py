@@ -1,0 +1,17 @@
+"""The command `proctor`: one module per group of commands, each importing what it needs only when it runs."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    name="proctor",
+    help="Did this change to an MCP server, a tool, a prompt or a model make the agent better or worse?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def proctor() -> None:
+    """Evaluate agents through MCP servers, and say how sure the answer is."""

@@ -1,0 +1,1 @@
+"""Everything that needs no I/O: plain synchronous code over values."""

@@ -1,0 +1,1 @@
+"""The neutral prompt, and scripted models as pure functions of a conversation."""

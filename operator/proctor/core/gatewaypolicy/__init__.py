@@ -1,0 +1,1 @@
+"""What may pass the gateway, decided on plain values."""

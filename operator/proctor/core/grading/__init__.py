@@ -1,0 +1,1 @@
+"""From an answer and a rubric to marks and a grade."""

@@ -1,0 +1,1 @@
+"""Runs rendered for people."""

@@ -1,0 +1,1 @@
+"""A scenario folder as typed, closed, bounded models."""

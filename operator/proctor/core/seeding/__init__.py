@@ -1,0 +1,1 @@
+"""A recipe compiled to SQL: tables, rows, rollups, digests, facts."""

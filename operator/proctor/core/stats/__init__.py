@@ -1,0 +1,1 @@
+"""Estimates, intervals, paired differences, and the verdict that follows."""

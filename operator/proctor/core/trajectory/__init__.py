@@ -1,0 +1,1 @@
+"""The ordered record of one attempt, and how it ended."""

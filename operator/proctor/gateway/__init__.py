@@ -1,0 +1,1 @@
+"""The only door of a sandbox: models, tools, brief and answer, all recorded."""

@@ -1,0 +1,1 @@
+"""Work that runs to completion: seeding and grading."""

@@ -1,0 +1,1 @@
+"""One machine instead of a cluster: the same decisions, carried out by processes."""

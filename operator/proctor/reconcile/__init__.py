@@ -1,0 +1,1 @@
+"""Observe, decide, plan: what happens next, as a pure function."""
