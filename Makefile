@@ -1,0 +1,65 @@
+# `make quickstart` runs the main job; `make test` passes the tests. Both install what they need into .venv.
+
+PYTHON ?= python3.11
+VENV   := .venv
+BIN    := $(VENV)/bin
+UV     := $(BIN)/uv
+UV_VERSION := 0.13.9
+MODEL  ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test test-unit test-integration check format generate wheel bench constraints clean
+
+help: ## Say what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+quickstart: $(VENV)/.local ## Run two MCP servers against one incident and print which served its agents better
+	$(BIN)/proctor run examples/quickstart.yaml --new $(if $(MODEL),--model $(MODEL))
+
+test: test-unit test-integration ## Pass all tests
+
+test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
+	$(BIN)/pytest -q -n 2 tests/unit tests/contract
+
+test-integration: $(VENV)/.dev ## Real engine, real sandboxes, real MCP servers
+	$(BIN)/pytest -q tests/integration
+
+check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/proctor generate --check
+
+format: $(VENV)/.dev ## Format and mend what can be mended
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+generate: $(VENV)/.local ## Write crds/ and docs/reference/ anew
+	$(BIN)/proctor generate
+
+wheel: $(VENV)/.dev ## Build the wheel, install it away from this tree, and run it there
+	PYTHON=$(PYTHON) UV=$(abspath $(UV)) .ci/wheel
+
+bench: $(VENV)/.dev ## Print the figures of bench/README.md, measured on this machine
+	@for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+constraints: $(VENV)/bin/uv ## Pin every dependency of a dependency anew
+	$(UV) pip compile -q --no-emit-index-url --no-header --no-annotate --universal --python-version 3.11 \
+	  --extra local --group dev pyproject.toml -o constraints.txt
+
+clean: ## Remove the environment and everything built; data and results stay where they are
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check uv==$(UV_VERSION)
+
+# uv installs in seconds what pip installs in minutes.
+$(VENV)/.local: pyproject.toml constraints.txt | $(UV)
+	$(UV) pip install -q --python $(BIN)/python -c constraints.txt -e '.[local]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.local
+	$(UV) pip install -q --python $(BIN)/python -c constraints.txt -e '.[local]' --group dev
+	@touch $@
