@@ -1,6 +1,6 @@
 # `make quickstart` runs the main job; `make test` passes the tests. Both install what they need into .venv.
 
-PYTHON ?= python3.11
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
