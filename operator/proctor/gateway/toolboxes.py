@@ -1,0 +1,145 @@
+"""The servers under test of a run: how each is reached, probed in Preflight, and opened for an attempt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.adapters.mcp.channel import Channel, Failed
+from proctor.adapters.mcp.connect import StdioTarget, Target, open_channel
+from proctor.adapters.mcp.launch import DatasetAccess, ServerCommand, ServerLauncher
+from proctor.adapters.mcp.limits import McpLimits
+from proctor.api.server import EnvVar, Header, Server
+from proctor.core.gatewaypolicy.toollist import ToolListing
+from proctor.core.gatewaypolicy.tools import ToolPolicy
+from proctor.errors import InvalidInput
+from proctor.gateway.attempt import Attempt
+from proctor.gateway.toolbox import Toolbox
+from proctor.gateway.upstream import Upstream
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServersSpec:
+    """What the servers of a run need.
+
+    Attributes:
+        servers: the suite's servers, by name.
+        datasets: where each scenario's dataset is.
+        secrets: values by ``name/key``.
+        launcher: starts commands.
+        limits: bounds on every session.
+        search_path: PATH of the servers' commands.
+        engine_refusals: how often the way to a scenario's engine has refused a connection so far.
+    """
+
+    servers: Mapping[str, Server]
+    datasets: Mapping[str, DatasetAccess]
+    secrets: Mapping[str, str]
+    launcher: ServerLauncher
+    limits: McpLimits = field(default_factory=McpLimits)
+    search_path: str = os.defpath
+    engine_refusals: Callable[[str], int] = lambda _scenario: 0
+
+
+class Toolboxes:
+    """Opens toolboxes for attempts, and keeps the tool lists that Preflight saw."""
+
+    def __init__(self, spec: ServersSpec) -> None:
+        self._spec = spec
+        self._pinned: dict[tuple[str, str], ToolListing] = {}
+
+    def open(self, attempt: Attempt) -> Toolbox:
+        """Return the tools of an attempt, and begin to start its server."""
+        server, scenario = attempt.server, attempt.key.cell.scenario
+        toolbox = Toolbox(
+            attempt,
+            self._upstream(server, scenario),
+            pinned=self._pinned.get((server.name, scenario)),
+            error_field=server.error_field,
+            engine_refusals=lambda: self._spec.engine_refusals(scenario),
+        )
+        toolbox.prestart()
+        return toolbox
+
+    async def probe(self) -> dict[str, Any]:
+        """Start every server once for every scenario and pin its tools; the control door's answer."""
+        found = []
+        for name in self._spec.servers:
+            for scenario in self._spec.datasets:
+                listing = await self.probe_one(name, scenario)
+                found.append(
+                    {
+                        "server": name,
+                        "scenario": scenario,
+                        "tools": list(listing.served_names),
+                        "digest": listing.digest,
+                        "error": listing.error,
+                    }
+                )
+        return {"servers": found}
+
+    async def probe_one(self, server: str, scenario: str) -> ToolListing:
+        """Start one server for one scenario, list its tools, and pin them if they are usable."""
+        upstream = self._upstream(self._spec.servers[server], scenario)
+        seen: list[ToolListing] = []
+        upstream.watch(seen.append)
+        try:
+            failed = await upstream.ready()
+            if failed is not None:
+                return ToolListing(error=self._explain(server, failed, upstream.log_tail()))
+        finally:
+            await upstream.close()
+        self._pinned[server, scenario] = seen[-1]
+        return seen[-1]
+
+    async def close(self) -> None:
+        """End the servers that cells share."""
+
+    def _explain(self, server: str, failed: Failed, log_tail: str) -> str:
+        text = f"server {server!r}: {failed.detail}"
+        if log_tail.strip():
+            text += f"; the last of its log: {log_tail.strip()[-800:]}"
+        return redact(text, self._spec.secrets.values())
+
+    def _upstream(self, server: Server, scenario: str) -> Upstream:
+        target = self._target(server, scenario)
+
+        async def connect() -> Channel:
+            return await open_channel(target, self._spec.launcher, self._spec.limits)
+
+        policy = ToolPolicy.of(server.allowed_tools, server.denied_tools)
+        needed = (server.sql_tool.name,) if server.sql_tool is not None else ()
+        return Upstream(connect, policy, self._spec.limits, needed=needed)
+
+    def _target(self, server: Server, scenario: str) -> Target:
+        dataset = self._spec.datasets[scenario]
+        if server.stdio is not None:
+            return StdioTarget(self._command(server, server.stdio.command), dataset)
+        raise InvalidInput(f"server {server.name!r}: http is not supported yet")
+
+    def _command(self, server: Server, command: tuple[str, ...]) -> ServerCommand:
+        return ServerCommand(
+            server=server.name,
+            command=tuple(command),
+            values={item.name: self._value(server, item) for item in server.env if item.dataset is None},
+            dataset_fields={item.name: item.dataset.value for item in server.env if item.dataset is not None},
+            search_path=self._spec.search_path,
+        )
+
+    def _value(self, server: Server, item: EnvVar | Header) -> str:
+        if item.secret_key_ref is None:
+            return item.value or ""
+        key = f"{item.secret_key_ref.name}/{item.secret_key_ref.key}"
+        if key not in self._spec.secrets:
+            raise InvalidInput(f"server {server.name!r}: {item.name} refers to secret {key}, which is not given")
+        return self._spec.secrets[key]
+
+
+def redact(text: str, secrets: Iterable[str]) -> str:
+    """Take secret values out of a text for people."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, "•••")
+    return text
