@@ -1,0 +1,143 @@
+"""Wiring of the gateway: its configuration becomes the parts that its doors use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from proctor.api.model import AnthropicModel
+from proctor.api.server import Server
+from proctor.bootstrap.gateway_config import GatewayConfig
+from proctor.core.agents.prompt import NeutralPrompt, PromptLimits, neutral_prompt
+from proctor.core.agents.scripted import ScriptContext, SqlTool, find_policy, reply
+from proctor.core.ids import AttemptKey
+from proctor.core.scenarios.brief import Brief
+from proctor.core.scenarios.document import Document
+from proctor.core.scenarios.policies import Policies
+from proctor.core.trajectory.events import Event
+from proctor.core.trajectory.outcome import AttemptRecord
+from proctor.errors import InvalidInput
+
+JsonObject = dict[str, Any]
+
+
+class Sink(Protocol):
+    """Takes the record of attempts."""
+
+    def submit(
+        self,
+        *,
+        events: Sequence[tuple[AttemptKey, Event]] = (),
+        blobs: Mapping[str, bytes] | None = None,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> None:
+        """Take rows and bodies."""
+        ...
+
+    async def settled(self, key: AttemptKey) -> None:
+        """Return when all of an attempt is acknowledged."""
+        ...
+
+
+class NoStore:
+    """Takes the record and keeps nothing: for trying a suite's servers out."""
+
+    def submit(
+        self,
+        *,
+        events: Sequence[tuple[AttemptKey, Event]] = (),
+        blobs: Mapping[str, bytes] | None = None,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> None:
+        """Take rows and bodies."""
+
+    async def settled(self, key: AttemptKey) -> None:
+        """Return at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """What the doors use.
+
+    Attributes:
+        sink: takes the record.
+        earlier: attempts of this run that the store has from before.
+        prompts: what agents are told, by scenario.
+        policies: the scripted policies, by scenario.
+        open_provider: makes a connection to a provider.
+    """
+
+    sink: Sink
+    earlier: tuple[AttemptRecord, ...]
+    prompts: Mapping[str, NeutralPrompt]
+    policies: Mapping[str, Policies | None]
+    open_provider: Callable[[AnthropicModel], Any]
+
+    def open_scripted(self, policy: str, *, scenario: str, server: Server) -> Callable[[JsonObject], JsonObject]:
+        """Return a scripted model for one attempt.
+
+        Raises:
+            InvalidInput: the scenario has no such policy.
+        """
+        sql_tool = None if server.sql_tool is None else SqlTool(server.sql_tool.name, server.sql_tool.argument)
+        context = ScriptContext(sql_tool=sql_tool, policies=self.policies[scenario])
+        find_policy(policy, context.policies)
+        return lambda body: reply(policy, body, context)
+
+
+@asynccontextmanager
+async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
+    """Give the parts, and take down on leaving what they opened.
+
+    Raises:
+        InvalidInput: a brief or a policy of the configuration is none.
+    """
+    yield GatewayParts(
+        sink=NoStore(),
+        earlier=(),
+        prompts=_build_prompts(config),
+        policies=_parse_policies(config),
+        open_provider=_open_provider,
+    )
+
+
+def _open_provider(model: AnthropicModel) -> Any:  # noqa: ANN401
+    raise InvalidInput(f"opening a connection for model {model.model}: not yet")
+
+
+def _build_prompts(config: GatewayConfig) -> dict[str, NeutralPrompt]:
+    agent = config.suite.agent
+    limits = PromptLimits(max_turns=agent.max_turns, max_tool_calls=agent.max_tool_calls)
+    anchor = config.anchor or config.suite.anchor
+    assert anchor is not None  # noqa: S101 - the configuration was checked for it
+    return {
+        name: neutral_prompt(
+            _parse(Brief, parts.brief, f"brief of scenario {name}"),
+            anchor,
+            limits,
+            instructions=agent.instructions or "",
+        )
+        for name, parts in config.scenarios.items()
+    }
+
+
+def _parse_policies(config: GatewayConfig) -> dict[str, Policies | None]:
+    return {
+        name: _parse(Policies, parts.policies, f"policies of scenario {name}") if parts.policies else None
+        for name, parts in config.scenarios.items()
+    }
+
+
+def _parse(model: type[Any], value: Mapping[str, Any], what: str) -> Any:  # noqa: ANN401 - returns a `model`
+    if not issubclass(model, Document):
+        raise TypeError(f"{model} is no document")
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InvalidInput(f"the gateway's configuration: {what}: {where}: {first['msg']}") from None

@@ -1,0 +1,226 @@
+"""One attempt of a cell while it is open: its budget, its record, its answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Unpack
+
+from proctor.api.server import Server
+from proctor.core.digests import digest_bytes
+from proctor.core.gatewaypolicy.budget import Budget
+from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused, refuse_over
+from proctor.core.gatewaypolicy.tokens import TokenClaims
+from proctor.core.gatewaypolicy.waiting import WaitLedger
+from proctor.core.ids import AttemptKey
+from proctor.core.trajectory.deciding import AttemptFacts, decide_outcome
+from proctor.core.trajectory.events import Event, EventKind, Status
+from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, ProcessExit
+from proctor.gateway.recorder import EventFields, Recorder, Span
+
+if TYPE_CHECKING:
+    from proctor.gateway.model_side import ModelSide
+    from proctor.gateway.ports import Closable
+
+MAX_ANSWER_BYTES = 64 * 1024
+_MAX_DENIED = 1000
+"""Refusals after which an attempt's further ones are only counted: a loop of them must not fill the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptSpec:
+    """What an attempt is made of; fixed when it opens.
+
+    Attributes:
+        key: run, cell and attempt.
+        server: the MCP server under test.
+        opened: when its token began to hold.
+        claims: what its token stands for.
+        deadline_seconds: how long the agent may work, not counting waits for the provider.
+    """
+
+    key: AttemptKey
+    server: Server
+    opened: datetime
+    claims: TokenClaims
+    deadline_seconds: int
+
+
+@dataclass(slots=True)
+class Answer:
+    """The final answer, as far as it is known."""
+
+    put: bytes | None = None
+    last_text: bytes = b""
+
+    @property
+    def source(self) -> AnswerSource:
+        """Where the answer comes from: what was sent wins over what was said."""
+        if self.put is not None:
+            return AnswerSource.PUT
+        return AnswerSource.LAST_TEXT if self.last_text else AnswerSource.NONE
+
+    @property
+    def body(self) -> bytes:
+        """The answer; empty without one."""
+        return self.put if self.put is not None else self.last_text
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """An open attempt; every door works on one.
+
+    Attributes:
+        spec: what it is made of.
+        recorder: its trajectory.
+        budget: what it may still use.
+        model: the one model that it may call.
+        toolbox: its session with the server under test.
+        waits: when it waited for an overloaded provider.
+        answer: the final answer so far.
+        requests: requests with a good token.
+        infra_failure: why infrastructure failed it for good; empty while it did not.
+        tools_digest: digest of the tool list that it was served.
+    """
+
+    spec: AttemptSpec
+    recorder: Recorder
+    budget: Budget
+    model: ModelSide
+    toolbox: Closable | None = None
+    waits: WaitLedger = field(default_factory=WaitLedger)
+    answer: Answer = field(default_factory=Answer)
+    requests: int = 0
+    infra_failure: str = ""
+    tools_digest: str = ""
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    started_ns: int = field(default_factory=time.monotonic_ns)
+    source: str | None = None
+
+    @property
+    def key(self) -> AttemptKey:
+        """Run, cell and attempt."""
+        return self.spec.key
+
+    @property
+    def server(self) -> Server:
+        """The MCP server under test."""
+        return self.spec.server
+
+    @property
+    def ended(self) -> bool:
+        """Whether the attempt is over: nothing can be added to its record."""
+        return self.recorder.sealed
+
+    @property
+    def waited_us(self) -> int:
+        """Microseconds spent waiting for an overloaded provider so far."""
+        return self.waits.total_us(self.monotonic_ns())
+
+    @property
+    def active_us(self) -> int:
+        """Microseconds since it opened, without those spent waiting for an overloaded provider."""
+        return (self.monotonic_ns() - self.started_ns) // 1000 - self.waited_us
+
+    def start(self) -> Span:
+        """Note that something begins; hand the span to `record` when it is over."""
+        return self.recorder.start()
+
+    def record(self, **fields: Unpack[EventFields]) -> Event | None:
+        """Add an event that is over; None if the attempt ended in the meantime, so that it came too late."""
+        return None if self.recorder.sealed else self.recorder.record(**fields)
+
+    def deny(self, refused: Refused, *, name: str = "", span: Span | None = None, request: bytes = b"") -> None:
+        """Record a refusal."""
+        if self.recorder.tally.denied < _MAX_DENIED:
+            self.record(
+                kind=EventKind.DENIED,
+                status=Status.DENIED,
+                name=name,
+                error_class=refused.code,
+                span=span,
+                request=request,
+            )
+
+    def take_call(self) -> None:
+        """Take one tool call from the budget.
+
+        Raises:
+            Refused: a limit forbids it.
+        """
+        limit = self.budget.take_call(active_us=self.active_us)
+        if limit is not None:
+            raise refuse_over(limit)
+
+    def take_turn(self) -> None:
+        """Take one model call from the budget.
+
+        Raises:
+            Refused: a limit forbids it.
+        """
+        limit = self.budget.take_turn(active_us=self.active_us)
+        if limit is not None:
+            raise refuse_over(limit)
+
+    def put_answer(self, body: bytes) -> None:
+        """Take the final answer; a later one replaces it.
+
+        Raises:
+            Refused: it is too large or not UTF-8.
+        """
+        if len(body) > MAX_ANSWER_BYTES:
+            raise Refused(RefusalCode.ANSWER, f"the answer is larger than {MAX_ANSWER_BYTES} bytes", status=413)
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise Refused(RefusalCode.ANSWER, "the answer is not valid UTF-8", status=400) from error
+        self.answer.put = body
+
+    def note_last_text(self, text: str) -> None:
+        """Keep the text with which the model ended its turn: the answer, if none is sent."""
+        whole = text.encode("utf-8", "replace")
+        if whole.strip():
+            self.answer.last_text = whole[:MAX_ANSWER_BYTES].decode("utf-8", "ignore").encode()
+
+    def close(self, process: ProcessExit, *, ended: datetime) -> AttemptRecord:
+        """Seal the trajectory and decide how the attempt ended."""
+        source, answer = self.answer.source, self.answer.body
+        tally = self.recorder.tally
+        facts = AttemptFacts(
+            requests=self.requests,
+            turns=tally.turns,
+            tool_calls=tally.tool_calls,
+            answered=bool(answer.strip()),
+            limit=self.budget.hit,
+            infra_failure=self.infra_failure,
+        )
+        outcome, reason = decide_outcome(facts, process)
+        # The answer travels with the last event, so that it is in the blobs wherever it came from.
+        self.record(kind=EventKind.ATTEMPT_ENDED, name=outcome, error_class=process.cause, result=answer)
+        trajectory_digest = self.recorder.seal()
+        return AttemptRecord(
+            key=self.key,
+            outcome=outcome,
+            reason=reason,
+            opened=self.spec.opened,
+            ended=ended,
+            requests=self.requests,
+            turns=tally.turns,
+            tool_calls=tally.tool_calls,
+            agent_tool_errors=tally.tool_errors.get(Status.AGENT_ERROR, 0),
+            server_tool_errors=tally.tool_errors.get(Status.SERVER_ERROR, 0),
+            infra_tool_errors=tally.tool_errors.get(Status.INFRA_ERROR, 0),
+            denied=tally.denied,
+            input_tokens=tally.input_tokens,
+            output_tokens=tally.output_tokens,
+            usd=tally.usd,
+            waited_us=self.waited_us,
+            limit=self.budget.hit,
+            answer_source=source,
+            answer_digest=digest_bytes(answer) if answer else "",
+            tools_digest=self.tools_digest,
+            trajectory_digest=trajectory_digest,
+            events=tally.events,
+        )

@@ -1,0 +1,129 @@
+"""The attempts of a run: which are open, and which have ended for good."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from proctor.core.gatewaypolicy.tokens import build_token
+from proctor.core.ids import AttemptKey, CellKey
+from proctor.core.trajectory.events import EventKind
+from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
+from proctor.errors import InvalidInput
+from proctor.gateway.attempt import Attempt
+from proctor.gateway.context import GatewayContext
+from proctor.gateway.listeners import Listeners
+from proctor.gateway.model_side import ProviderSide
+from proctor.gateway.opening import build_attempt
+
+logger = logging.getLogger(__name__)
+
+
+class OpenedAttempt(NamedTuple):
+    """What an executor needs to start the sandbox of an attempt."""
+
+    id: str
+    token: str
+    socket: str
+
+
+class Attempts:
+    """Opens and ends attempts; lists them as ended only once the store has acknowledged all their rows.
+
+    Args:
+        context: the parts of the gateway.
+        listeners: opens and closes the attempts' sockets.
+        earlier: attempts of this run that the store already has, in the order in which they ended.
+    """
+
+    def __init__(self, context: GatewayContext, listeners: Listeners, *, earlier: Iterable[AttemptRecord] = ()) -> None:
+        self._context = context
+        self._listeners = listeners
+        self._open: dict[str, Attempt] = {}
+        self._ended: list[AttemptRecord] = list(earlier)
+        self._used = {record.key.opaque_id for record in self._ended}
+        self._changed = asyncio.Condition()
+        self._settling: set[asyncio.Task[None]] = set()
+
+    @property
+    def open_attempts(self) -> dict[str, Attempt]:
+        """The open attempts by their opaque ids."""
+        return dict(self._open)
+
+    def find(self, opaque_id: str) -> Attempt | None:
+        """Return an open attempt."""
+        return self._open.get(opaque_id)
+
+    async def open(self, cell: CellKey, attempt: int, *, deadline_seconds: int) -> OpenedAttempt:
+        """Open an attempt and its socket.
+
+        Raises:
+            InvalidInput: the suite has no such cell, or this attempt was opened before.
+        """
+        key = AttemptKey(self._context.run, cell, attempt)
+        if key.opaque_id in self._used:
+            raise InvalidInput(f"opening attempt {key}: it was opened before; a new try needs a new number")
+        opened = build_attempt(self._context, key, deadline_seconds=deadline_seconds)
+        self._used.add(key.opaque_id)
+        socket = await self._listeners.open(key.opaque_id)
+        opened.record(kind=EventKind.ATTEMPT_OPENED)
+        self._open[key.opaque_id] = opened
+        logger.info("attempt opened", extra=_names(key))
+        return OpenedAttempt(key.opaque_id, build_token(self._context.run_key, opened.spec.claims), str(socket))
+
+    async def end(self, opaque_id: str, process: ProcessExit) -> None:
+        """End an attempt: its token and socket hold no longer, and what it started is gone.
+
+        Raises:
+            InvalidInput: no such attempt is open.
+        """
+        attempt = self._open.pop(opaque_id, None)
+        if attempt is None:
+            raise InvalidInput(f"ending attempt {opaque_id!r}: no such attempt is open")
+        await self._listeners.close(opaque_id)
+        await _close_sides(attempt)
+        record = attempt.close(process, ended=self._context.clock())
+        self._context.sink.submit(attempts=(record,))
+        logger.info("attempt ended", extra=_names(attempt.key) | {"outcome": record.outcome})
+        task = asyncio.create_task(self._list_when_settled(record))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def ended_after(self, count: int, *, wait_seconds: float) -> list[AttemptRecord]:
+        """Return the ended attempts but the first ``count``; wait for one if there is none yet."""
+        async with self._changed:
+            try:
+                async with asyncio.timeout(wait_seconds):
+                    await self._changed.wait_for(lambda: len(self._ended) > count)
+            except TimeoutError:
+                return []
+            return self._ended[count:]
+
+    async def void(self) -> None:
+        """Drop every open attempt without a record: the gateway stops, so they count as never ended."""
+        for task in list(self._settling):
+            task.cancel()
+        await asyncio.gather(*self._settling, return_exceptions=True)
+        while self._open:
+            opaque_id, attempt = self._open.popitem()
+            await self._listeners.close(opaque_id)
+            await _close_sides(attempt)
+
+    async def _list_when_settled(self, record: AttemptRecord) -> None:
+        await self._context.sink.settled(record.key)
+        async with self._changed:
+            self._ended.append(record)
+            self._changed.notify_all()
+
+
+async def _close_sides(attempt: Attempt) -> None:
+    if attempt.toolbox is not None:
+        await attempt.toolbox.close()
+    if isinstance(attempt.model, ProviderSide):
+        await attempt.model.provider.close()
+
+
+def _names(key: AttemptKey) -> dict[str, str | int]:
+    return {"run": key.run, "cell": str(key.cell), "attempt": key.attempt}

@@ -1,0 +1,46 @@
+"""What every door does with a request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
+
+if TYPE_CHECKING:
+    from proctor.gateway.attempt import Attempt
+
+CLOSE = {"connection": "close"}
+"""Sent with a refusal whose request body may be unread: its rest must not be taken for another request."""
+
+
+def attempt_of(request: Request) -> Attempt:
+    """Return the attempt that the guard let through."""
+    return cast("Attempt", request.state.attempt)
+
+
+async def read_body(request: Request, limit: int) -> bytes:
+    """Read a request's body; more than the limit is never held in memory.
+
+    Raises:
+        Refused: it is larger, or was cut.
+    """
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in request.stream():
+            size += len(chunk)
+            if size > limit:
+                raise Refused(RefusalCode.TOO_LARGE, f"the body is larger than {limit} bytes", status=413)
+            chunks.append(chunk)
+    except ClientDisconnect as error:
+        raise Refused(RefusalCode.MALFORMED, "the body was cut", status=400) from error
+    return b"".join(chunks)
+
+
+def render_refusal(refused: Refused, *, close: bool = True) -> Response:
+    """Return the response that tells a refusal, in the form of the Messages API's errors."""
+    body = {"type": "error", "error": {"type": refused.code.value, "message": str(refused)}}
+    return JSONResponse(body, status_code=refused.status, headers=CLOSE if close else None)
