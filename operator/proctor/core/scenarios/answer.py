@@ -1,0 +1,189 @@
+"""The answer key: what only graders may see, and the fact queries that seeding runs for them."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from proctor.core.digests import digest_json
+from proctor.core.scenarios.document import Document, FactName, Slug, load_document
+
+ANSWER_FILE = "answer.yaml"
+
+_REFERENCE = re.compile(r"<<([a-z][a-z0-9_]{0,39})>>")
+_MINIMUM_SENTENCES = 6
+"""For each negative check, of either kind: fewer leave its negation untested."""
+
+Pattern = Annotated[str, StringConstraints(min_length=2, max_length=2000)]
+Sentence = Annotated[str, StringConstraints(min_length=3, max_length=2000)]
+Weight = Annotated[int, Field(ge=1, le=20)]
+
+
+class FactType(StrEnum):
+    """What a fact's query returns; it decides how an answer may write it."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    TEXT = "text"
+
+
+class Fact(Document):
+    """A truth that is computed from the seeded rows, never written down."""
+
+    sql: str = Field(
+        min_length=8, max_length=10_000, description="One SELECT over unqualified table names: one row, one column."
+    )
+    type: FactType = Field(description="What the query returns.")
+    about: str = Field(default="", max_length=300, description="What the fact says, for people and for the judge.")
+
+
+class Polarity(StrEnum):
+    """Whether an answer should match a criterion or must not."""
+
+    POSITIVE = "positive"
+    NEGATIVE = "negative"
+
+
+class Criterion(Document):
+    """One line of the rubric.
+
+    A pattern is RE2 syntax, ignores case, and may hold ``<<name>>`` of a term or a fact. It is tried on one clause of
+    the answer at a time, and only on clauses that the answer asserts: what it denies, asks or merely considers never
+    counts. The three kinds may stand together; any one that matches is enough.
+    """
+
+    id: Slug = Field(description="Its name in grades and reports.")
+    weight: Weight = Field(description="Its share of the score.")
+    polarity: Polarity = Field(description="Positive: to be met. Negative: met as long as it does not fire.")
+    about: str = Field(min_length=3, max_length=300, description="What it looks for.")
+    blames: list[Pattern] = Field(
+        default=[], max_length=20, description="Subjects: met where the answer names one of them as the cause."
+    )
+    says: list[Pattern] = Field(default=[], max_length=20, description="Statements: met where a clause matches one.")
+    together: list[list[Pattern]] = Field(
+        default=[], max_length=20, description="Statements in parts: met where one sentence holds all parts of one."
+    )
+    dismisses: list[Pattern] = Field(
+        default=[], max_length=20, description="Subjects: met where the answer rules one of them out."
+    )
+    needs: list[Slug] = Field(
+        default=[], max_length=10, description="Counts only if one of these criteria is met: detail needs a finding."
+    )
+    fires: list[Sentence] = Field(max_length=60, description="Sentences that it must match.")
+    silent: list[Sentence] = Field(max_length=60, description="Sentences that it must not match.")
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        if not (self.blames or self.says or self.together or self.dismisses):
+            raise ValueError("a criterion needs at least one of `blames`, `says`, `together`, `dismisses`")
+        least = _MINIMUM_SENTENCES if self.polarity is Polarity.NEGATIVE else 1
+        if min(len(self.fires), len(self.silent)) < least:
+            raise ValueError(f"a {self.polarity} criterion needs at least {least} sentences under `fires` and `silent`")
+        return self
+
+
+class WholeAnswer(Document):
+    """An answer with the score that careful people would give it."""
+
+    id: Slug = Field(description="What kind of answer it is.")
+    text: str = Field(max_length=65_536, description="The answer; `<<fact>>` is replaced by the fact's value.")
+    low: Decimal = Field(ge=0, le=1, description="The least programmatic score.")
+    high: Decimal = Field(ge=0, le=1, description="The highest programmatic score.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _numbers_are_strings(cls, value: object) -> object:
+        """Floats are refused: 0.1 is not a tenth."""
+        if isinstance(value, dict) and any(isinstance(value.get(key), float) for key in ("low", "high")):
+            raise ValueError('write numbers with a fraction as strings: "0.5"')
+        return value
+
+
+class JudgeCriterion(Document):
+    """One line that a model judges."""
+
+    id: Slug = Field(description="Its name in grades and reports.")
+    weight: Weight = Field(description="Its share of the judge's score.")
+    about: str = Field(min_length=10, max_length=2000, description="What the judge scores from 0 to 5.")
+
+
+class JudgeKey(Document):
+    """What the judge is told beside the facts."""
+
+    truth: str = Field(min_length=20, max_length=4000, description="What happened; `<<fact>>` as above.")
+    decoys: list[Sentence] = Field(min_length=1, max_length=20, description="What misleads, and why it is not it.")
+    criteria: list[JudgeCriterion] = Field(min_length=1, max_length=10, description="What is judged.")
+
+
+class AnswerKey(Document):
+    """All that graders know of a scenario."""
+
+    facts: dict[FactName, Fact] = Field(max_length=60, description="Queries over the dataset, by name.")
+    terms: dict[FactName, Pattern] = Field(default={}, max_length=60, description="Named parts of patterns.")
+    effect: Pattern = Field(description="The reported symptom; tells what blames explain and what they don't.")
+    most_blamed: Annotated[int, Field(ge=0, le=10)] = Field(
+        default=1, description="With more negative criteria fired than this, the answer commits to nothing."
+    )
+    criteria: list[Criterion] = Field(min_length=2, max_length=60, description="The rubric.")
+    answers: list[WholeAnswer] = Field(min_length=8, max_length=60, description="Whole answers with score bands.")
+    judge: JudgeKey = Field(description="For the judge.")
+
+    @model_validator(mode="after")
+    def _names_hold(self) -> Self:
+        known = set(self.facts) | set(self.terms)
+        if len(known) < len(self.facts) + len(self.terms):
+            raise ValueError("a term and a fact have the same name")
+        for name, text in self._patterns():
+            for reference in _REFERENCE.findall(text):
+                if reference not in known:
+                    raise ValueError(f"{name}: there is no term or fact {reference!r}")
+        ids = [criterion.id for criterion in self.criteria]
+        if len(set(ids)) < len(ids):
+            raise ValueError("criteria: two have the same id")
+        for criterion in self.criteria:
+            for needed in criterion.needs:
+                if needed not in ids or needed == criterion.id:
+                    raise ValueError(f"criteria.{criterion.id}.needs: there is no other criterion {needed!r}")
+        return self
+
+    def _patterns(self) -> list[tuple[str, str]]:
+        """Every text that may name a term or fact, with the name of its place."""
+        texts = [(f"terms.{name}", text) for name, text in self.terms.items()] + [("effect", self.effect)]
+        for line in self.criteria:
+            grouped = [*line.blames, *line.says, *line.dismisses, *(part for parts in line.together for part in parts)]
+            texts += [(f"criteria.{line.id}", text) for text in (*grouped, *line.fires, *line.silent)]
+        texts += [(f"answers.{answer.id}", answer.text) for answer in self.answers]
+        return [*texts, ("judge.truth", self.judge.truth)]
+
+    @property
+    def facts_digest(self) -> str:
+        """Digest of the fact queries: a dataset's facts are stored under it, and asked anew when it changes."""
+        return digest_json({name: fact.model_dump(mode="json") for name, fact in self.facts.items()})
+
+    @property
+    def rubric_digest(self) -> str:
+        """Digest of all that can change a grade by checks; sentences and examples can't."""
+        untold = {"fires", "silent"}
+        return digest_json(
+            {
+                "facts": self.facts_digest,
+                "terms": self.terms,
+                "effect": self.effect,
+                "most_blamed": self.most_blamed,
+                "criteria": [line.model_dump(mode="json", exclude=untold) for line in self.criteria],
+            }
+        )
+
+
+def load_answer(folder: Path) -> AnswerKey:
+    """Read the answer key of a scenario folder.
+
+    Raises:
+        InvalidInput: there is none, or it is no answer key.
+    """
+    return load_document(folder / ANSWER_FILE, AnswerKey)
