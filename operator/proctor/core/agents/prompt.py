@@ -23,6 +23,22 @@ When you are done, write your final answer as {form}, without further tool calls
 evidence for it with names, numbers and times from the telemetry, then what you looked at and ruled out, and why. \
 Be brief. Nobody can answer questions."""
 
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+
 _FORMS = {
     AnswerFormat.TEXT: "plain text",
     AnswerFormat.JSON: "one JSON value and nothing around it",
@@ -71,11 +87,8 @@ def neutral_prompt(brief: Brief, anchor: datetime, limits: PromptLimits, *, inst
 
 def _in_words(anchor: datetime) -> str:
     """``Monday, 30 November 2026, 12:00:00 UTC``; independent of the process's locale."""
-    days = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-    months = ("January", "February", "March", "April", "May", "June", "July", "August")
-    months += ("September", "October", "November", "December")
     instant = anchor.astimezone(UTC)
-    date = f"{days[instant.weekday()]}, {instant.day} {months[instant.month - 1]} {instant.year}"
+    date = f"{_DAYS[instant.weekday()]}, {instant.day} {_MONTHS[instant.month - 1]} {instant.year}"
     return f"{date}, {instant:%H:%M:%S} UTC"
 
 
