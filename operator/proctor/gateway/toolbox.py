@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from proctor.adapters.mcp.channel import Failed
-from proctor.adapters.mcp.jsonrpc import JsonObject, Notification, RpcError, RpcResult, encode
+from proctor.adapters.mcp.jsonrpc import INVALID_PARAMS, JsonObject, Notification, RpcError, RpcResult, encode
 from proctor.adapters.mcp.session import NotificationSink, Reply
 from proctor.core.digests import canonical_json, digest_bytes
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
@@ -20,6 +20,7 @@ from proctor.core.gatewaypolicy.toolerrors import OK, Blame, Fault, blame_fault,
 from proctor.core.gatewaypolicy.toollist import ToolListing, describe_change
 from proctor.core.gatewaypolicy.tools import CallCheck, check_call
 from proctor.core.trajectory.events import EventKind, Status
+from proctor.gateway.agent_session import AgentSessions
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.recorder import Span
 from proctor.gateway.upstream import Upstream, UpstreamHooks
@@ -28,6 +29,9 @@ _log = logging.getLogger(__name__)
 
 MAX_RECORDED_NOTIFICATIONS = 200
 """Notifications of one attempt that become events; the rest are passed on and only counted."""
+
+CANCELLED = Blame(Status.OK, "cancelled")
+"""A call that the agent took back, or that its end cut off: neither side failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,8 @@ class Toolbox:
         self._engine_refusals = engine_refusals
         self._calls: dict[tuple[str, str], int] = {}
         self._notifications = 0
-        self._agent_sink: NotificationSink | None = None
+        self._closing = False
+        self.agents = AgentSessions()
         upstream.hooks = UpstreamHooks(
             check_tools=self._check_tools, on_notification=self._take_notification, on_declined=self._note_declined
         )
@@ -93,11 +98,9 @@ class Toolbox:
 
     async def close(self) -> None:
         """End the session and everything that the server started."""
+        self._closing = True
+        self.agents.close_all()
         await self._upstream.close()
-
-    def attach(self, sink: NotificationSink | None) -> None:
-        """Choose who takes notifications that belong to no request; None: nobody listens."""
-        self._agent_sink = sink
 
     async def initialize(self, params: JsonObject) -> Reply:
         """Shake hands on behalf of an agent that speaks MCP; the server's own answer."""
@@ -159,7 +162,7 @@ class Toolbox:
         try:
             reply = failed or await self._upstream.request("tools/call", params, sink=sink)
         except asyncio.CancelledError:
-            self._record_call(name, span, request, blame=Blame(Status.OK, "cancelled"), result=b"")
+            self._record_call(name, span, request, blame=CANCELLED, result=b"")
             raise
         blame, answer = self._judge(reply, engine_lost=self._engine_refusals() > refusals)
         self._record_call(name, span, request, blame=blame, result=answer.result)
@@ -182,9 +185,14 @@ class Toolbox:
         )
         return reply
 
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Pass a notification of the agent on to the server."""
-        await self._upstream.notify(method, params)
+    def reject_call(self, params: JsonObject) -> None:
+        """Record a tool call that names no tool or has no arguments: the agent's mistake, which no server sees."""
+        self._attempt.record(
+            kind=EventKind.TOOL_CALL,
+            status=Status.AGENT_ERROR,
+            error_class=str(INVALID_PARAMS),
+            request=canonical_json(params),
+        )
 
     def _check(self, name: str, span: Span, request: bytes) -> None:
         if self._check_known(name) is CallCheck.DENIED:
@@ -214,7 +222,12 @@ class Toolbox:
             case RpcError(code=code, message=message):
                 return blame_rpc_error(code, engine_lost=engine_lost), _tool_error(message, reply)
             case Failed():
-                return blame_fault(reply.fault, reply.http_status), _tool_error(f"tool failed: {reply.detail}")
+                return self._blame_failed(reply), _tool_error(describe_failure(reply))
+
+    def _blame_failed(self, failed: Failed) -> Blame:
+        if self._closing:
+            return CANCELLED  # the attempt ended under the call: nobody's failure
+        return blame_fault(failed.fault, failed.http_status)
 
     def _record_call(self, name: str, span: Span, request: bytes, *, blame: Blame, result: bytes) -> None:
         call = (name, digest_bytes(request))
@@ -248,11 +261,15 @@ class Toolbox:
             self._attempt.record(
                 kind=EventKind.MCP_MESSAGE, name=notification.method, result=canonical_json(notification.params)
             )
-        if self._agent_sink is not None:
-            self._agent_sink(notification)
+        self.agents.notify(notification)
 
     def _note_declined(self, method: str) -> None:
         self._attempt.record(kind=EventKind.MCP_MESSAGE, name=method, status=Status.DENIED, error_class="declined")
+
+
+def describe_failure(failed: Failed) -> str:
+    """Return what an agent is told of a server's failure."""
+    return f"tool failed: {failed.detail}"
 
 
 def _tool_error(text: str, error: RpcError | None = None) -> ToolReply:

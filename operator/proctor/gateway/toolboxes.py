@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from proctor.adapters.mcp.channel import Channel, Failed
-from proctor.adapters.mcp.connect import StdioTarget, Target, open_channel
-from proctor.adapters.mcp.launch import DatasetAccess, ServerCommand, ServerLauncher
+from proctor.adapters.mcp.connect import open_channel
+from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, ServerCommand, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
-from proctor.api.server import EnvVar, Header, Server
+from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
+from proctor.api.server import EnvVar, Header, HttpTransport, Server
 from proctor.core.gatewaypolicy.toollist import ToolListing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
 from proctor.errors import InvalidInput
 from proctor.gateway.attempt import Attempt
+from proctor.gateway.shared_servers import SharedServer, SharedServers
 from proctor.gateway.toolbox import Toolbox
 from proctor.gateway.upstream import Upstream
+
+_PROBES_AT_ONCE = 4
+"""Starting a server is all CPU; more at once would only make each look slow to start."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +38,7 @@ class ServersSpec:
         launcher: starts commands.
         limits: bounds on every session.
         search_path: PATH of the servers' commands.
+        toolboxes: host and port by server and scenario, where servers run in pods of their own instead of here.
         engine_refusals: how often the way to a scenario's engine has refused a connection so far.
     """
 
@@ -40,6 +48,7 @@ class ServersSpec:
     launcher: ServerLauncher
     limits: McpLimits = field(default_factory=McpLimits)
     search_path: str = os.defpath
+    toolboxes: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     engine_refusals: Callable[[str], int] = lambda _scenario: 0
 
 
@@ -49,6 +58,7 @@ class Toolboxes:
     def __init__(self, spec: ServersSpec) -> None:
         self._spec = spec
         self._pinned: dict[tuple[str, str], ToolListing] = {}
+        self._shared = SharedServers(spec.launcher, spec.limits)
 
     def open(self, attempt: Attempt) -> Toolbox:
         """Return the tools of an attempt, and begin to start its server."""
@@ -65,20 +75,21 @@ class Toolboxes:
 
     async def probe(self) -> dict[str, Any]:
         """Start every server once for every scenario and pin its tools; the control door's answer."""
-        found = []
-        for name in self._spec.servers:
-            for scenario in self._spec.datasets:
-                listing = await self.probe_one(name, scenario)
-                found.append(
-                    {
-                        "server": name,
-                        "scenario": scenario,
-                        "tools": list(listing.served_names),
-                        "digest": listing.digest,
-                        "error": listing.error,
-                    }
-                )
-        return {"servers": found}
+        pairs = [(server, scenario) for server in self._spec.servers for scenario in self._spec.datasets]
+        slots = asyncio.Semaphore(_PROBES_AT_ONCE)
+
+        async def probe(server: str, scenario: str) -> dict[str, Any]:
+            async with slots:
+                listing = await self.probe_one(server, scenario)
+            return {
+                "server": server,
+                "scenario": scenario,
+                "tools": list(listing.served_names),
+                "digest": listing.digest,
+                "error": listing.error,
+            }
+
+        return {"servers": list(await asyncio.gather(*(probe(*pair) for pair in pairs)))}
 
     async def probe_one(self, server: str, scenario: str) -> ToolListing:
         """Start one server for one scenario, list its tools, and pin them if they are usable."""
@@ -96,6 +107,7 @@ class Toolboxes:
 
     async def close(self) -> None:
         """End the servers that cells share."""
+        await self._shared.close()
 
     def _explain(self, server: str, failed: Failed, log_tail: str) -> str:
         text = f"server {server!r}: {failed.detail}"
@@ -104,20 +116,38 @@ class Toolboxes:
         return redact(text, self._spec.secrets.values())
 
     def _upstream(self, server: Server, scenario: str) -> Upstream:
-        target = self._target(server, scenario)
-
         async def connect() -> Channel:
-            return await open_channel(target, self._spec.launcher, self._spec.limits)
+            return await open_channel(await self._target(server, scenario), self._spec.launcher, self._spec.limits)
 
         policy = ToolPolicy.of(server.allowed_tools, server.denied_tools)
         needed = (server.sql_tool.name,) if server.sql_tool is not None else ()
         return Upstream(connect, policy, self._spec.limits, needed=needed)
 
-    def _target(self, server: Server, scenario: str) -> Target:
-        dataset = self._spec.datasets[scenario]
-        if server.stdio is not None:
-            return StdioTarget(self._command(server, server.stdio.command), dataset)
-        raise InvalidInput(f"server {server.name!r}: http is not supported yet")
+    async def _target(self, server: Server, scenario: str) -> Target:
+        elsewhere = self._spec.toolboxes.get((server.name, scenario))
+        if server.http is not None:
+            return await self._http_target(server, server.http, scenario)
+        if elsewhere is not None:
+            return TcpTarget(server.name, *elsewhere)
+        assert server.stdio is not None  # noqa: S101 - validation admits no server without a transport
+        return StdioTarget(self._command(server, server.stdio.command), self._spec.datasets[scenario])
+
+    async def _http_target(self, server: Server, http: HttpTransport, scenario: str) -> HttpTarget:
+        headers = {header.name: self._value(server, header) for header in server.headers}
+        if http.url is not None:
+            url = urlsplit(str(http.url))
+            path = urlunsplit(("", "", url.path or "/", url.query, ""))
+            address = HttpAddress(f"{url.scheme}://{url.netloc}")
+            return HttpTarget(server.name, address, path, headers, remote=True)
+        elsewhere = self._spec.toolboxes.get((server.name, scenario))
+        if elsewhere is not None:
+            address = HttpAddress(f"http://{elsewhere[0]}:{elsewhere[1]}")
+            return HttpTarget(server.name, address, http.path, headers)
+        if http.command is None or http.port is None:
+            raise InvalidInput(f"server {server.name!r}: on one machine http needs a url, or a command and a port")
+        command = self._command(server, http.command)
+        shared = SharedServer(command, self._spec.datasets[scenario], http.port, http.path)
+        return HttpTarget(server.name, await self._shared.address(shared), http.path, headers)
 
     def _command(self, server: Server, command: tuple[str, ...]) -> ServerCommand:
         return ServerCommand(

@@ -15,7 +15,7 @@ from proctor.adapters.mcp.session import NotificationSink, Reply, UpstreamSessio
 from proctor.core.gatewaypolicy.toolerrors import Fault
 from proctor.core.gatewaypolicy.toollist import ToolListing, build_listing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
-from proctor.errors import Terminal
+from proctor.errors import InvalidInput, Terminal
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +76,7 @@ class Upstream:
         self._greeting: RpcResult | None = None
         self._log_of: Callable[[], str] | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self._retired: list[UpstreamSession] = []
         self._closed = False
 
     def prestart(self) -> None:
@@ -141,8 +142,7 @@ class Upstream:
         if self._session is not None:
             await self._session.close()
             self._session = None
-        if self._closing:
-            await asyncio.gather(*self._closing)
+        await asyncio.gather(*(session.close() for session in self._retired), *self._closing)
 
     def _speaks(self, version: object) -> bool:
         """Whether a live session was opened with a protocol version, or agreed on it."""
@@ -165,7 +165,7 @@ class Upstream:
         starting, self._starting = self._starting, None
         try:
             channel = await starting
-        except Terminal as e:
+        except (Terminal, InvalidInput) as e:
             return Failed(Fault.START_FAILED, str(e))
         session = UpstreamSession(
             channel,
@@ -198,10 +198,13 @@ class Upstream:
         return reply
 
     def _retire(self, session: UpstreamSession) -> None:
-        """Close a session in the background."""
+        """Close a session in the background; calls beside the one that failed may still be answered."""
         if session is self._session:
             self._session = None
-        task = asyncio.create_task(session.close())
+        if session in self._retired:
+            return
+        self._retired.append(session)
+        task = asyncio.create_task(session.close_when_idle())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
@@ -232,5 +235,5 @@ async def fetch_listing(
 async def _settle(starting: asyncio.Task[Channel]) -> Channel | None:
     try:
         return await starting
-    except Terminal:
+    except (Terminal, InvalidInput):
         return None

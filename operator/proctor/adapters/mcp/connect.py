@@ -3,57 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 from proctor.adapters.mcp.channel import Channel
-from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, LaunchedServer, ServerCommand, ServerLauncher
+from proctor.adapters.mcp.http import HttpChannel
+from proctor.adapters.mcp.launch import LaunchedServer, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.lines import LineChannel, LineStreams
+from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
 from proctor.errors import Terminal
 
 _LINE_SLACK = 64 * 1024
 """Room for the envelope around a result of exactly the limit."""
-
-
-@dataclass(frozen=True, slots=True)
-class StdioTarget:
-    """A command that speaks on its standard streams; each channel is a fresh process."""
-
-    command: ServerCommand
-    dataset: DatasetAccess
-
-
-@dataclass(frozen=True, slots=True)
-class TcpTarget:
-    """A port where each connection is one server that speaks JSON-RPC lines."""
-
-    server: str
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class HttpTarget:
-    """An endpoint of MCP's streamable HTTP.
-
-    Attributes:
-        server: the server's name in the suite, for messages.
-        address: where it listens.
-        path: the endpoint's path, with its query.
-        headers: sent with every request; may hold secrets.
-        remote: it runs elsewhere, so that not reaching it says nothing about it.
-    """
-
-    server: str
-    address: HttpAddress
-    path: str
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    remote: bool = False
-
-
-Target: TypeAlias = StdioTarget | TcpTarget | HttpTarget
 
 
 async def open_channel(target: Target, launcher: ServerLauncher, limits: McpLimits) -> Channel:
@@ -68,7 +29,7 @@ async def open_channel(target: Target, launcher: ServerLauncher, limits: McpLimi
         case TcpTarget():
             return await _open_tcp(target, limits)
         case HttpTarget():
-            raise Terminal(f"server {target.server!r}: http is not supported yet")
+            return HttpChannel(target, limits)
         case _:
             assert_never(target)
 

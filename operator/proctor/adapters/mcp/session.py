@@ -37,6 +37,9 @@ DECLINED_METHODS = {
 """What a server may ask of a client, and doesn't get: the agent's model is not the server's to use, nobody is there to
 be asked, and an agent in a sandbox has no files to offer."""
 
+_ENDS_SESSION = frozenset({Fault.EXITED, Fault.SESSION_LOST, Fault.FLOOD})
+"""Failures of one request after which the next one needs a fresh session."""
+
 
 @dataclass(slots=True)
 class _Pending:
@@ -129,10 +132,12 @@ class UpstreamSession:
         if self._closed is None:
             await self._channel.send(build_notification(method, params))
 
-    @property
-    def idle(self) -> bool:
-        """Whether no request waits for its answer."""
-        return not self._pending
+    async def close_when_idle(self) -> None:
+        """Close once the open requests are answered or have run out of time."""
+        while self._closed is None and self._pending:
+            await asyncio.wait([pending.answer for pending in self._pending.values()])
+            await asyncio.sleep(0)  # those that waited leave the table
+        await self.close()
 
     async def close(self) -> None:
         """End the session and the server's process, if it is ours."""
@@ -159,6 +164,8 @@ class UpstreamSession:
 
     def on_request_failed(self, id_: MessageId | None, failure: Failed) -> None:
         """Take the failure of one request; of all that wait, if it can't be told which."""
+        if failure.fault in _ENDS_SESSION:
+            self._retired = True
         waiting = [id_] if id_ is not None else list(self._pending)
         for each in waiting:
             self._settle(each, failure)

@@ -1,0 +1,99 @@
+"""HTTP servers that this gateway starts: one per server and dataset, shared by the cells of that dataset."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import httpx
+
+from proctor.adapters.mcp.connect import explain_exit
+from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, LaunchedServer, ServerCommand, ServerLauncher
+from proctor.adapters.mcp.limits import McpLimits
+from proctor.errors import Terminal
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class SharedServer:
+    """What to start.
+
+    Attributes:
+        command: program, arguments and environment.
+        dataset: the dataset that it is pointed at.
+        port: where it listens.
+        path: its endpoint.
+    """
+
+    command: ServerCommand
+    dataset: DatasetAccess
+    port: int
+    path: str
+
+
+class SharedServers:
+    """Starts each server when it is first needed, again if it died, and ends them all together."""
+
+    def __init__(self, launcher: ServerLauncher, limits: McpLimits) -> None:
+        self._launcher = launcher
+        self._limits = limits
+        self._running: dict[tuple[str, str], tuple[LaunchedServer, HttpAddress]] = {}
+        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+
+    async def address(self, shared: SharedServer) -> HttpAddress:
+        """Return where a server listens; it runs and answers.
+
+        Raises:
+            Terminal: it could not be started, ended, or does not answer in time.
+        """
+        key = (shared.command.server, shared.dataset.database)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            running = self._running.get(key)
+            if running is not None and running[0].exit_code() is None:
+                return running[1]
+            if running is not None:
+                await running[0].terminate()
+            launched, address = await self._launcher.launch_http(shared.command, shared.dataset, port=shared.port)
+            try:
+                await self._wait(shared, launched, address)
+            except BaseException:
+                await launched.terminate()
+                raise
+            self._running[key] = (launched, address)
+            return address
+
+    def log_tail(self, shared: SharedServer) -> str:
+        """Return the end of a server's own log, for people."""
+        running = self._running.get((shared.command.server, shared.dataset.database))
+        return running[0].log_tail() if running is not None else ""
+
+    async def close(self) -> None:
+        """End all servers."""
+        running, self._running = self._running, {}
+        await asyncio.gather(*(launched.terminate() for launched, _ in running.values()))
+
+    async def _wait(self, shared: SharedServer, launched: LaunchedServer, address: HttpAddress) -> None:
+        """Wait until it speaks HTTP; that a port is open says little where a forwarder stands before it."""
+        transport = httpx.AsyncHTTPTransport(uds=address.socket, verify=False)
+        client = httpx.AsyncClient(transport=transport, base_url=address.base_url, timeout=5, trust_env=False)
+        server = shared.command.server
+        async with client:
+            try:
+                async with asyncio.timeout(self._limits.start_seconds):
+                    while not await _answers(client, shared.path):
+                        if launched.exit_code() is not None:
+                            tail = launched.log_tail().strip()[-800:]
+                            raise Terminal(f"server {server!r}: {explain_exit(launched)}; the last of its log: {tail}")
+                        await asyncio.sleep(_POLL_SECONDS)
+            except TimeoutError as e:
+                limit = self._limits.start_seconds
+                raise Terminal(f"server {server!r}: nothing answers on port {shared.port} within {limit:g} s") from e
+
+
+async def _answers(client: httpx.AsyncClient, path: str) -> bool:
+    try:
+        await client.head(path)
+    except httpx.HTTPError:
+        return False
+    return True
