@@ -114,20 +114,23 @@ class LineChannel:
         listener.on_message(message)
 
     async def _skip_line(self, listener: Listener) -> bool:
-        """Read past the rest of a line that is too long, in bounded memory; False if it doesn't end."""
+        """Read past the rest of a line that is too long, in bounded memory; False if it doesn't end.
+
+        Only then is its request told: what follows on the same stream may have to wait for the end of the line.
+        """
         reader = self._streams.reader
         head = await reader.read(_SKIP_BYTES)
-        listener.on_request_failed(peek_id(head), self._too_large())
         skipped = len(head)
         while skipped < self._limits.skipped_bytes:
             try:
                 await reader.readuntil(b"\n")
             except asyncio.LimitOverrunError as e:
                 skipped += len(await reader.readexactly(e.consumed or 1))
+                continue
             except asyncio.IncompleteReadError:
-                return True
-            else:
-                return True
+                pass
+            listener.on_request_failed(peek_id(head), self._too_large())
+            return True
         return False
 
     def _too_large(self) -> Failed:
