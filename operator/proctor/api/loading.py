@@ -82,9 +82,11 @@ def parse_suite(text: str, *, file: str, scenario_dirs: Sequence[Path] | None = 
     if not isinstance(document.value, dict):
         raise InvalidManifest([Problem(file, 1, "", "not a mapping of fields", "start with apiVersion and kind")])
     try:
-        suite = EvalSuite.model_validate(document.value)
+        # Files use the API's own names only, as a cluster would; Python names are for callers.
+        suite = EvalSuite.model_validate(document.value, by_alias=True, by_name=False)
     except ValidationError as error:
-        problems = [problem for details in error.errors() for problem in _explain(details, document, file)]
+        told = _without_echoes(error.errors())
+        problems = [problem for details in told for problem in _explain(details, document, file)]
         raise InvalidManifest(problems) from error
     unknown = [
         Problem(file, document.line_of(path), render_path(path), message, fix)
@@ -130,6 +132,17 @@ def _read(path: Path) -> str:
     except OSError as error:
         message = f"can't be read: {error.strerror}"
         raise InvalidManifest([Problem(file, 1, "", message, "name a manifest; `proctor init` writes one")]) from error
+
+
+def _without_echoes(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
+    """Drop "too few items" of a list whose items are themselves wrong: it goes when they are mended."""
+
+    def is_echo(details: ErrorDetails) -> bool:
+        location = details["loc"]
+        deeper = (other["loc"] for other in errors if len(other["loc"]) > len(location))
+        return details["type"] == "too_short" and any(other[: len(location)] == location for other in deeper)
+
+    return [details for details in errors if not is_echo(details)]
 
 
 def _explain(details: ErrorDetails, document: Document, file: str) -> Iterator[Problem]:
