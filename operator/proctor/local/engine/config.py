@@ -1,0 +1,148 @@
+"""What an engine is told: who may connect, what they may do, and how much memory and how many threads they get.
+
+Three users exist. `ADMIN` may do everything and is ours alone. `AGENT`, if asked for, may SELECT and SHOW on exactly
+one database. The engine's built-in `default` must exist without a password, because the engine's own local session
+starts the listener as it; it is left nothing else to do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+ADMIN = "admin"
+AGENT = "agent"
+
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may connect besides the administrator.
+
+    Attributes:
+        agent_database: the one database that the agent user may read; None for no agent user.
+    """
+
+    agent_database: str | None = None
+
+    def __post_init__(self) -> None:
+        name = self.agent_database
+        if name is not None and not (name.isascii() and name.replace("_", "a").isalnum()):
+            raise ValueError(f"database {name!r}: only ASCII letters, digits and underscores can be granted")
+
+
+ADMIN_ONLY = Access()
+"""An engine that only its owner can query: seeding and results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineLimits:
+    """How much of the machine an engine may use.
+
+    Attributes:
+        memory_bytes: for the whole server; queries beyond it fail with a clear error instead of the kernel's kill.
+        threads: per query.
+        tcp: also speak the native protocol.
+    """
+
+    memory_bytes: int = 4 * _GIB
+    threads: int = 4
+    tcp: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """Bounds of one agent query; servers under test ask for up to these by default, so lower ones would refuse them."""
+
+    seconds: int = 30
+    memory_bytes: int = 4_000_000_000
+    threads: int = 4
+    result_rows: int = 1_000_000
+    result_bytes: int = 256 << 20
+    temporary_bytes: int = 2 << 30
+
+
+def build_config_xml(limits: EngineLimits, *, users_path: str, error_log: str) -> str:
+    """Return the server's config; ports 0 let the kernel choose, so that two engines can never want the same one."""
+    tcp = "<tcp_port>0</tcp_port>" if limits.tcp else ""
+    return f"""<clickhouse>
+<logger><level>error</level><errorlog>{escape(error_log)}</errorlog><size>1M</size><count>1</count></logger>
+<listen_host>127.0.0.1</listen_host><http_port>0</http_port>{tcp}
+<users_config>{escape(users_path)}</users_config>
+<access_control_improvements>
+<select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>
+<select_from_information_schema_requires_grant>true</select_from_information_schema_requires_grant>
+</access_control_improvements>
+<max_server_memory_usage>{limits.memory_bytes}</max_server_memory_usage>
+<mark_cache_size>{limits.memory_bytes // 16}</mark_cache_size>
+<primary_index_cache_size>{limits.memory_bytes // 32}</primary_index_cache_size>
+<uncompressed_cache_size>0</uncompressed_cache_size>
+<keep_alive_timeout>60</keep_alive_timeout>
+<max_concurrent_queries>100</max_concurrent_queries>
+</clickhouse>
+"""
+
+
+def build_users_xml(
+    access: Access, limits: EngineLimits, *, admin_password: str, agent_password: str, agent: AgentLimits | None = None
+) -> str:
+    """Return the users file; passwords are in it only as digests."""
+    agent_user = _agent_user(access.agent_database, agent_password) if access.agent_database else ""
+    return f"""<clickhouse>
+<profiles>
+<default><max_threads>{limits.threads}</max_threads><max_insert_threads>{limits.threads}</max_insert_threads></default>
+<nobody><max_threads>1</max_threads><max_memory_usage>16000000</max_memory_usage></nobody>
+{_agent_profile(agent or AgentLimits())}
+</profiles>
+<users>
+<default><password></password><networks><ip>127.0.0.1</ip></networks><profile>nobody</profile><quota>default</quota>
+<grants><query>GRANT SYSTEM LISTEN ON *.*</query><query>GRANT SELECT ON system.numbers</query></grants></default>
+<{ADMIN}>{_digest(admin_password)}<networks><ip>127.0.0.1</ip></networks><profile>default</profile>
+<quota>default</quota><grants><query>GRANT ALL ON *.*</query></grants></{ADMIN}>
+{agent_user}
+</users>
+<quotas><default/></quotas>
+</clickhouse>
+"""
+
+
+def _digest(password: str) -> str:
+    return f"<password_sha256_hex>{hashlib.sha256(password.encode()).hexdigest()}</password_sha256_hex>"
+
+
+def _agent_user(database: str, password: str) -> str:
+    return (
+        f"<{AGENT}>{_digest(password)}<networks><ip>127.0.0.1</ip></networks><profile>{AGENT}</profile>"
+        f"<quota>default</quota><default_database>{database}</default_database>"
+        f"<grants><query>GRANT SELECT, SHOW ON `{database}`.*</query></grants></{AGENT}>"
+    )
+
+
+def _agent_profile(limits: AgentLimits) -> str:
+    """No ``readonly``: servers send ``readonly=1`` themselves, which ``readonly=2`` in the profile would refuse.
+
+    Each minimum is 1 because 0 means "no limit" and would pass a maximum.
+    """
+    bounds = {
+        "max_execution_time": limits.seconds,
+        "max_memory_usage": limits.memory_bytes,
+        "max_threads": limits.threads,
+        "max_result_rows": limits.result_rows,
+        "max_result_bytes": limits.result_bytes,
+    }
+    values = "".join(f"<{name}>{value}</{name}>" for name, value in bounds.items())
+    ranges = "".join(f"<{name}><min>1</min><max>{value}</max></{name}>" for name, value in bounds.items())
+    fixed = {
+        "max_memory_usage_for_user": limits.memory_bytes,
+        "max_temporary_data_on_disk_size_for_user": limits.temporary_bytes,
+        "max_concurrent_queries_for_user": 40,
+        "timeout_before_checking_execution_speed": 0,
+    }
+    fixed_values = "".join(f"<{name}>{value}</{name}>" for name, value in fixed.items())
+    # `break` would hand back a partial result as if it were whole.
+    modes = {"timeout_overflow_mode": "throw", "result_overflow_mode": "throw"}
+    mode_values = "".join(f"<{name}>{value}</{name}>" for name, value in modes.items())
+    locked = "".join(f"<{name}><const/></{name}>" for name in fixed)
+    return f"<{AGENT}>{values}{fixed_values}{mode_values}<constraints>{ranges}{locked}</constraints></{AGENT}>"

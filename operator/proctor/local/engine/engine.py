@@ -1,0 +1,182 @@
+"""An engine in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.errors import Terminal
+from proctor.local.engine import serve
+from proctor.local.engine.config import (
+    ADMIN,
+    ADMIN_ONLY,
+    AGENT,
+    Access,
+    EngineLimits,
+    build_config_xml,
+    build_users_xml,
+)
+from proctor.local.engine.discovery import find_engine
+
+_START_SECONDS = 60.0  # a data folder after a crash is checked part by part before the listeners open
+_STOP_SECONDS = 5.0
+_LOG_TAIL_BYTES = 2000
+_KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH")
+"""Of our environment, what an engine may need; keys of model providers are none of its business."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Order:
+    """What an engine is started with."""
+
+    path: Path
+    access: Access
+    limits: EngineLimits
+    log: Path
+    admin_password: str
+    agent_password: str
+
+    def render(self) -> bytes:
+        private = self.path / serve.PRIVATE_DIR
+        message = {
+            "parent": os.getpid(),
+            "data": str(self.path),
+            "config_xml": build_config_xml(self.limits, users_path=str(private / "users.xml"), error_log=str(self.log)),
+            "users_xml": build_users_xml(
+                self.access, self.limits, admin_password=self.admin_password, agent_password=self.agent_password
+            ),
+            "tcp": self.limits.tcp,
+            "record": {"user": ADMIN, "password": self.admin_password},
+        }
+        return json.dumps(message).encode() + b"\n"
+
+
+class Engine:
+    """A running ClickHouse on a data folder of its own; get one from `start`.
+
+    Attributes:
+        path: its data folder.
+        endpoint: the administrator's.
+        agent_endpoint: the restricted user's; None unless `Access` named a database.
+        tcp_port: of the native protocol; None unless asked for.
+        pid: its process.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, order: _Order, *, port: int, tcp_port: int | None) -> None:
+        self._process = process
+        self.path = order.path
+        self.tcp_port = tcp_port
+        self.pid = process.pid
+        self.endpoint = Endpoint("127.0.0.1", port, ADMIN, order.admin_password)
+        database = order.access.agent_database
+        self.agent_endpoint = Endpoint("127.0.0.1", port, AGENT, order.agent_password, database) if database else None
+
+    @classmethod
+    @asynccontextmanager
+    async def start(
+        cls, path: Path, *, log: Path, access: Access = ADMIN_ONLY, limits: EngineLimits | None = None
+    ) -> AsyncIterator[Engine]:
+        """Serve the data folder `path`, made if missing, until the block ends or this process does.
+
+        Args:
+            path: the data folder.
+            log: where the engine writes its errors; bounded, the older half is in ``<log>.0``.
+            access: who may connect.
+            limits: memory, threads, protocols.
+
+        Raises:
+            Terminal: it can't start, with the engine's reason.
+        """
+        order = _Order(
+            path=path.absolute(),
+            access=access,
+            limits=limits or EngineLimits(),
+            log=log.absolute(),
+            admin_password=secrets.token_urlsafe(24),
+            agent_password=secrets.token_urlsafe(24),
+        )
+        process = await _launch(order)
+        try:
+            engine = await _await_ready(cls, process, order)
+            yield engine
+        finally:
+            await asyncio.shield(_stop(process))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process still lives."""
+        return self._process.returncode is None
+
+    async def wait(self) -> int:
+        """Return its exit code once it has ended, whatever ended it."""
+        return await self._process.wait()
+
+
+async def _launch(order: _Order) -> asyncio.subprocess.Process:
+    if await find_engine(order.path):
+        raise Terminal(f"engine {order.path}: another process is serving this data folder")
+    order.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    order.log.parent.mkdir(parents=True, exist_ok=True)
+    environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
+    with _stderr_path(order.log).open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",  # the folder of the script has modules whose names are not the standard library's
+            serve.__file__,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=stderr,
+            env={**environment, "TZ": "UTC"},
+            start_new_session=True,
+        )
+    assert process.stdin is not None  # noqa: S101 - asked for above; narrows the type
+    process.stdin.write(order.render())
+    return process
+
+
+async def _await_ready(kind: type[Engine], process: asyncio.subprocess.Process, order: _Order) -> Engine:
+    assert process.stdout is not None  # noqa: S101 - asked for at the launch; narrows the type
+    try:
+        line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
+    except TimeoutError as error:
+        raise Terminal(f"engine {order.path}: not ready after {_START_SECONDS:.0f} s") from error
+    if not line:
+        code = await process.wait()
+        raise Terminal(f"engine {order.path}: ended at start with code {code}: {_stderr_tail(order.log)}")
+    message = json.loads(line)
+    if "error" in message:
+        raise Terminal(f"engine {order.path}: can't start: {message['error']}")
+    return kind(process, order, port=message["port"], tcp_port=message["tcp_port"])
+
+
+def _stderr_path(log: Path) -> Path:
+    return log.with_name(f"{log.name}.stderr")
+
+
+def _stderr_tail(log: Path) -> str:
+    with contextlib.suppress(OSError):
+        text = _stderr_path(log).read_bytes()[-_LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
+        return text or "it said nothing"
+    return "it said nothing"
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    """Ask, wait, then kill the whole group; nothing of it is left on return."""
+    with contextlib.suppress(ProcessLookupError):
+        process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), _STOP_SECONDS)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
