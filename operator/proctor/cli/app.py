@@ -15,3 +15,12 @@ app = typer.Typer(
 @app.callback()
 def proctor() -> None:
     """Evaluate agents through MCP servers, and say how sure the answer is."""
+
+
+def _add_groups() -> None:
+    from proctor.cli import dataset
+
+    app.add_typer(dataset.app, name="dataset")
+
+
+_add_groups()

@@ -1,0 +1,193 @@
+"""Building one dataset in a ClickHouse: load, roll up, verify. Committing it is the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proctor.adapters.clickhouse.session import Settings, SqlSession
+from proctor.core.seeding import rollups
+from proctor.core.seeding.digest import TableDigest, digest_query, read_digest
+from proctor.core.seeding.facts import FactQuery, FactValue, read_fact
+from proctor.core.seeding.plan import Insertion, SeedPlan
+from proctor.core.seeding.schema import create_table
+from proctor.core.seeding.sql import name_table
+from proctor.errors import Terminal
+
+_FACT_LIMITS: Settings = {"readonly": 1, "max_execution_time": 120, "max_result_rows": 2}
+_ONE_BLOCK: Settings = {
+    # A chunk becomes one part: blocks are gathered by rows alone.
+    "min_insert_block_size_rows": 2_000_000,
+    "min_insert_block_size_bytes": 0,
+    "max_insert_block_size": 2_000_000,
+    "max_block_size": 65_536,
+    # Each worker is one thread: two statements at a time use two cores better than one statement of two threads,
+    # since compressing and indexing a block is single-threaded.
+    "max_threads": 1,
+    "max_insert_threads": 1,
+    # The rows come in the order of the table; the engine need only see that they do.
+    "optimize_on_insert": 0,
+    "query_plan_remove_redundant_sorting": 0,
+}
+
+
+class Stage(StrEnum):
+    """What seeding is doing."""
+
+    LOADING = "loading"
+    ROLLING_UP = "rolling up"
+    VERIFYING = "verifying"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far seeding is.
+
+    Attributes:
+        stage: what it is doing.
+        rows: row numbers done.
+        total: row numbers in all.
+    """
+
+    stage: Stage
+    rows: int
+    total: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+async def build_dataset(
+    session: SqlSession, plan: SeedPlan, database: str, *, threads: int = 2, on_progress: OnProgress | None = None
+) -> dict[str, TableDigest]:
+    """Build all tables of a dataset in a database of their own, and verify them.
+
+    Args:
+        session: the ClickHouse.
+        plan: what to build.
+        database: its name; must not exist.
+        threads: how many statements run at a time.
+        on_progress: told after each statement.
+
+    Returns:
+        Rows and digest per table, rollups included.
+
+    Raises:
+        Retryable: the ClickHouse went away.
+        Terminal: it refused a statement, or holds other rows than the plan says.
+    """
+    tell = on_progress or (lambda _: None)
+    await create_tables(session, plan, database)
+    await load_rows(session, plan, database, threads=threads, on_progress=tell)
+    tell(Progress(Stage.ROLLING_UP, plan.rows(), plan.rows()))
+    await fill_rollups(session, database, threads=threads)
+    tell(Progress(Stage.VERIFYING, plan.rows(), plan.rows()))
+    return await verify_rows(session, plan, database, threads=threads)
+
+
+async def create_tables(session: SqlSession, plan: SeedPlan, database: str) -> None:
+    """Create the database, its tables and its rollups; their views follow once the rollups are filled."""
+    await session.run(f"CREATE DATABASE `{database}`")
+    for table in plan.tables:
+        await session.run(create_table(database, table))
+        # Merging while loading costs a third of the load, and the parts are large already.
+        await session.run(f"SYSTEM STOP MERGES {name_table(database, table)}")
+    for table in rollups.ROLLED_UP:
+        for statement in rollups.create_rollups(database, table):
+            await session.run(statement)
+
+
+async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
+    session: SqlSession,
+    plan: SeedPlan,
+    database: str,
+    *,
+    threads: int = 2,
+    on_progress: OnProgress | None = None,
+    part: int = 0,
+    parts: int = 1,
+) -> None:
+    """Load the rows of one of several parts of a dataset into its tables."""
+    waiting: Iterator[Insertion] = plan.insertions(database, part=part, parts=parts)
+    total, done = plan.rows(), 0
+
+    async def work() -> None:
+        nonlocal done
+        for insertion in waiting:
+            await session.run(insertion.sql, _ONE_BLOCK)
+            done += insertion.rows
+            if on_progress:
+                on_progress(Progress(Stage.LOADING, done, total))
+
+    await _at_once([work] * threads)
+
+
+async def fill_rollups(session: SqlSession, database: str, *, threads: int = 2) -> None:
+    """Fill the rollups from the loaded tables, then create the views that keep them filled."""
+    settings: Settings = {"max_threads": threads, "max_insert_threads": 1}
+
+    for table in reversed(rollups.ROLLED_UP):
+        for statement in rollups.fill_rollups(database, table):
+            await session.run(statement, settings)
+        for statement in rollups.create_views(database, table):
+            await session.run(statement)
+
+
+async def verify_rows(
+    session: SqlSession, plan: SeedPlan, database: str, *, threads: int = 2
+) -> dict[str, TableDigest]:
+    """Return rows and digest per table.
+
+    Raises:
+        Terminal: a table has more or fewer rows than the plan.
+    """
+    settings: Settings = {"max_threads": threads}
+    digests = await digest_database(session, plan.tables, database, threads=threads)
+    for table in plan.tables:
+        expected = 0
+        for query in plan.count_queries(table):
+            ((rows,),) = await session.fetch(query, settings)
+            expected += int(str(rows))
+        if digests[table].rows != expected:
+            raise Terminal(f"dataset {database}: {table} has {digests[table].rows} rows instead of {expected}")
+    return digests
+
+
+async def digest_database(
+    session: SqlSession, tables: tuple[str, ...], database: str, *, threads: int = 2
+) -> dict[str, TableDigest]:
+    """Return rows and digest of the given raw tables and of all rollups, as they are now."""
+    names = [*tables]
+    for table in rollups.ROLLED_UP:
+        names += [rollups.kv_table(table), rollups.key_table(table)]
+    found = {}
+    for name in names:
+        (row,) = await session.fetch(digest_query(database, name), {"max_threads": threads})
+        found[name] = read_digest(row)
+    return found
+
+
+async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], database: str) -> dict[str, FactValue]:
+    """Run fact queries over a dataset.
+
+    Raises:
+        InvalidInput: a query returned another shape or type than it declares.
+        Terminal: the ClickHouse refused a query.
+    """
+    facts: dict[str, FactValue] = {}
+    for name, query in queries.items():
+        rows = await session.fetch(query.sql, {**_FACT_LIMITS, "database": database})
+        facts[name] = read_fact(name, query.type, rows)
+    return facts
+
+
+async def _at_once(jobs: list[Callable[[], Awaitable[None]]]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for job in jobs:
+            group.create_task(_as_coroutine(job))
+
+
+async def _as_coroutine(job: Callable[[], Awaitable[None]]) -> None:
+    await job()

@@ -1,0 +1,156 @@
+"""From recipe, seed, anchor and volume to the statements that make a dataset. Pure: nothing here talks to an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from proctor.core.scenarios.recipe import Group, Recipe, Role, Scaling, Stream
+from proctor.core.seeding.draws import axis_size, compile_draw
+from proctor.core.seeding.fleet import build_fleet
+from proctor.core.seeding.identity import anchor_nanoseconds, checked_volume
+from proctor.core.seeding.points import compile_metric
+from proctor.core.seeding.schema import tables_for
+from proctor.core.seeding.scope import Scope, World, build_pools
+from proctor.core.seeding.sources import Source, compile_log, compile_span
+from proctor.core.seeding.sql import name_table
+from proctor.errors import InvalidInput
+
+CHUNK_ROWS = 400_000
+"""Row numbers per INSERT. Two at a time stay below 4 GiB; larger blocks gain nothing once rows arrive sorted."""
+
+MIXED_ROWS = 200_000
+"""Row numbers of the INSERT that holds a share of every source. Planted rows must not lie in a part of their own, where
+`_part` would give them away, so they travel with ordinary ones."""
+
+
+@dataclass(frozen=True)
+class Insertion:
+    """One INSERT.
+
+    Attributes:
+        table: the table.
+        sql: the statement, complete.
+        rows: row numbers in it; at least as many as rows.
+    """
+
+    table: str
+    sql: str
+    rows: int
+
+
+@dataclass(frozen=True)
+class SeedPlan:
+    """All that a dataset is made of.
+
+    Attributes:
+        recipe: the recipe.
+        seed: the seed.
+        anchor: the anchor.
+        volume: the share of the background's rows.
+        sources: one per emission.
+        prelude: the WITH clause that all SELECTs of rows share.
+    """
+
+    recipe: Recipe
+    seed: int
+    anchor: datetime
+    volume: Decimal
+    sources: tuple[Source, ...]
+    prelude: str
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The raw tables, in order of their names: traces and logs always, metrics where the recipe has them."""
+        return tables_for({source.table for source in self.sources})
+
+    def rows(self) -> int:
+        """Return how many row numbers there are: the total that progress is measured against."""
+        return sum(source.rows for source in self.sources)
+
+    def insertions(self, database: str, *, part: int = 0, parts: int = 1) -> Iterator[Insertion]:
+        """Yield the INSERTs of one of several parts; the union over all parts is the same, however many there are."""
+        for table in self.tables:
+            yield from self._table_insertions(database, table, part, parts)
+
+    def count_queries(self, table: str) -> list[str]:
+        """Return queries that say, without making the rows, how many a table must have."""
+        return [source.count(0, source.rows) for source in self.sources if source.table == table and source.rows]
+
+    def _table_insertions(self, database: str, table: str, part: int, parts: int) -> Iterator[Insertion]:
+        ranges = [
+            (source, source.rows * part // parts, source.rows * (part + 1) // parts)
+            for source in self.sources
+            if source.table == table
+        ]
+        ranges = [(source, start, stop) for source, start, stop in ranges if stop > start]
+        if not ranges:
+            return
+        share = MIXED_ROWS // len(ranges)
+        # A single source for the table mixes with nothing: all of it may arrive sorted.
+        mixed = [(source, start, min(stop, start + share)) for source, start, stop in ranges]
+        selects = [source.select(start, stop) for source, start, stop in mixed]
+        total = sum(stop - start for _, start, stop in mixed)
+        yield self._insertion(database, table, selects, total)
+        for (source, _, stop), (_, _, taken) in zip(ranges, mixed, strict=True):
+            for start in range(taken, stop, CHUNK_ROWS):
+                end = min(stop, start + CHUNK_ROWS)
+                select = source.select(start, end, is_sorted=True)
+                yield self._insertion(database, table, [select], end - start)
+
+    def _insertion(self, database: str, table: str, selects: list[str], rows: int) -> Insertion:
+        columns = next(source.columns for source in self.sources if source.table == table)
+        listed = ", ".join(f"`{column}`" for column in columns)
+        body = " UNION ALL ".join(selects)
+        return Insertion(table, f"INSERT INTO {name_table(database, table)} ({listed}) {self.prelude} {body}", rows)
+
+
+def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal) -> SeedPlan:
+    """Compile a recipe.
+
+    Raises:
+        InvalidInput: a name is undeclared, draws depend on each other in a circle, or a number is out of range.
+    """
+    world = World(recipe, seed, anchor_nanoseconds(anchor), build_fleet(recipe, seed), build_pools(recipe))
+    volume = checked_volume(volume)
+    sources: list[Source] = []
+    for name, stream in recipe.streams.items():
+        sources += _compile_stream(world, name, stream, None, volume)
+    for name, group in recipe.groups.items():
+        sources += _compile_stream(world, name, recipe.streams[group.of], group, volume)
+    return SeedPlan(recipe, seed, anchor, volume, tuple(sources), world.fleet.prelude())
+
+
+def _compile_stream(world: World, name: str, stream: Stream, group: Group | None, volume: Decimal) -> list[Source]:
+    draws = dict(stream.draws) | (group.draws if group else {})
+    texts = dict(stream.texts) | (group.texts if group else {})
+    clash = draws.keys() & texts.keys()
+    if clash:
+        raise InvalidInput(f"{name}: `{min(clash)}` is both a draw and a text")
+    scope = Scope(world, name, rows=0, draws=draws, texts=texts)
+    scope.compile_with(compile_draw)
+    scope.axes, grid = _lay_out_axes(scope)
+    owner = group or stream
+    rows = owner.rows if owner.rows is not None else grid
+    if owner.rows is None and not scope.axes:
+        raise InvalidInput(f"streams.{name}: give `rows`, or draws with `each` or `ticks`")
+    is_scaled = owner.scaling is Scaling.VOLUME and owner.rows is not None
+    scope.rows = int(rows * volume) if is_scaled else rows
+    role = group.role if group else Role.ORDINARY
+    spans = stream.spans
+    sources = [compile_span(scope, one, span, spans=spans, role=role) for one, span in spans.items()]
+    sources += [compile_log(scope, one, log, spans=spans, role=role) for one, log in stream.logs.items()]
+    sources += [compile_metric(scope, one, metric, role=role) for one, metric in stream.metrics.items()]
+    return sources
+
+
+def _lay_out_axes(scope: Scope) -> tuple[Mapping[str, tuple[int, int]], int]:
+    """Return stride and size per grid axis, the last one changing fastest, and the grid's size."""
+    sizes = {name: size for name, draw in scope.draws.items() if (size := axis_size(scope, draw)) is not None}
+    axes, stride = {}, 1
+    for name in reversed(sizes):
+        axes[name] = (stride, sizes[name])
+        stride *= sizes[name]
+    return axes, stride

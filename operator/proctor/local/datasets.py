@@ -1,0 +1,423 @@
+"""Datasets on one machine: each a folder with an engine's data and a record; the record's rename is the commit.
+
+    datasets/<hash>/record.json, engine/     committed
+    datasets/.staging-<hash>-<attempt>/      being built; its lock is held by whoever builds it
+    datasets/.lock-<hash>                    held while one looks and builds, so that two at once build it once
+
+Finding a dataset reads one file and starts nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from proctor.core.digests import digest_bytes
+from proctor.core.seeding.facts import FactSheet, FactValue
+from proctor.core.seeding.identity import GENERATOR_VERSION, anchor_nanoseconds, dataset_hash, recipe_digest
+from proctor.core.seeding.record import DatasetRecord, TableRecord, parse_record
+from proctor.errors import InvalidInput, Terminal
+from proctor.local.durable import translate_os_error, write_atomic
+
+if TYPE_CHECKING:
+    from proctor.adapters.clickhouse.datasets import OnProgress
+    from proctor.adapters.clickhouse.session import HttpSession
+
+ANSWER_FILE = "answer.yaml"
+RECORD = "record.json"
+ENGINE = "engine"
+_STAGING = ".staging-"
+_LOCK = ".lock-"
+_OWNER = "owner.lock"
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRequest:
+    """A dataset that somebody wants.
+
+    Attributes:
+        scenario: the scenario's folder.
+        seed: the seed.
+        anchor: the anchor.
+        volume: the share of the background's rows.
+        with_facts: whether the record must hold the facts of the scenario's answer key, where it has one.
+        threads: how many statements run at a time.
+    """
+
+    scenario: Path
+    seed: int
+    anchor: datetime
+    volume: Decimal
+    with_facts: bool = True
+    threads: int = 2
+
+    @property
+    def hash(self) -> str:
+        """The dataset's hash."""
+        return dataset_hash(recipe_digest(self.scenario), self.seed, self.anchor, self.volume)
+
+    def answer_source(self) -> str | None:
+        """Return the digest of the answer key's file; None if facts aren't asked for or there is no key."""
+        path = self.scenario / ANSWER_FILE
+        return digest_bytes(path.read_bytes()) if self.with_facts and path.is_file() else None
+
+
+class DatasetStore(Protocol):
+    """Where datasets are: in the embedded engine, or in a ClickHouse of one's own."""
+
+    async def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """Return a dataset's record if it is there with the facts that are asked for."""
+        ...
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """Return a dataset's record, building the dataset or computing its facts if they are missing."""
+        ...
+
+    async def list(self) -> tuple[DatasetRecord, ...]:
+        """Return the records of all committed datasets."""
+        ...
+
+    async def verify(self, record: DatasetRecord, *, threads: int = 2) -> list[str]:
+        """Return what differs from a record."""
+        ...
+
+    async def remove(self, digest: str) -> None:
+        """Remove a dataset."""
+        ...
+
+
+@dataclass(frozen=True)
+class EmbeddedDatasets:
+    """The datasets of a data dir.
+
+    Attributes:
+        data_dir: the data dir.
+    """
+
+    data_dir: Path
+
+    async def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """As `find_dataset`."""
+        return find_dataset(request, data_dir=self.data_dir)
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """As `ensure_dataset`."""
+        return await ensure_dataset(request, data_dir=self.data_dir, on_progress=on_progress)
+
+    async def list(self) -> tuple[DatasetRecord, ...]:
+        """As `list_datasets`."""
+        return list_datasets(self.data_dir)
+
+    async def verify(self, record: DatasetRecord, *, threads: int = 2) -> list[str]:
+        """As `verify_dataset`."""
+        return await verify_dataset(record, self.data_dir, threads=threads)
+
+    async def remove(self, digest: str) -> None:
+        """As `remove_dataset`."""
+        await remove_dataset(self.data_dir, digest)
+
+
+def datasets_dir(data_dir: Path) -> Path:
+    """Return where datasets are."""
+    return data_dir / "datasets"
+
+
+def engine_dir(data_dir: Path, digest: str) -> Path:
+    """Return where a committed dataset's engine data are: to be cloned, never to be served from."""
+    return datasets_dir(data_dir) / digest / ENGINE
+
+
+def find_dataset(request: SeedRequest, *, data_dir: Path) -> DatasetRecord | None:
+    """Return a dataset's record; None if it is not there, or lacks the facts that are asked for.
+
+    Raises:
+        Terminal: what is there is damaged, or was made from other inputs than its name says.
+    """
+    record = _read_record(datasets_dir(data_dir) / request.hash)
+    if record is None:
+        return None
+    _refuse_mismatch(record, request)
+    return record if _has_facts(record, request) else None
+
+
+def list_datasets(data_dir: Path) -> tuple[DatasetRecord, ...]:
+    """Return the records of all committed datasets, by hash.
+
+    Raises:
+        Terminal: a record is damaged.
+    """
+    found = [_read_record(folder) for folder in _committed_folders(data_dir)]
+    return tuple(record for record in found if record is not None)
+
+
+async def remove_dataset(data_dir: Path, digest: str) -> None:
+    """Remove a dataset; what serves a clone of it goes on.
+
+    Raises:
+        InvalidInput: there is none.
+        Terminal: it can't be removed.
+    """
+    folder = datasets_dir(data_dir) / digest
+    async with _hold(datasets_dir(data_dir) / f"{_LOCK}{digest}"):
+        if not folder.is_dir():
+            raise InvalidInput(f"dataset {digest}: there is none of that hash")
+        # Out of sight first: what is half removed must not be found.
+        doomed = datasets_dir(data_dir) / f"{_STAGING}{digest}-removed-{secrets.token_hex(4)}"
+        try:
+            folder.rename(doomed)
+            shutil.rmtree(doomed)
+        except OSError as error:
+            raise translate_os_error(error, f"removing dataset {digest}") from error
+
+
+async def ensure_dataset(
+    request: SeedRequest, *, data_dir: Path, on_progress: OnProgress | None = None
+) -> DatasetRecord:
+    """Return a dataset's record, building the dataset or computing its facts if they are missing.
+
+    Raises:
+        InvalidInput: the recipe or a fact query is at fault.
+        Retryable: the engine went away.
+        Terminal: it can't be built here, or what is there is not what its name says.
+    """
+    found = find_dataset(request, data_dir=data_dir)
+    if found is not None:
+        return found
+    root = datasets_dir(data_dir)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise translate_os_error(error, f"creating {root}") from error
+    sweep_staging(data_dir)
+    async with _hold(root / f"{_LOCK}{request.hash}"):
+        record = _read_record(root / request.hash)
+        if record is None:
+            return await _build(request, root, on_progress)
+        _refuse_mismatch(record, request)
+        return record if _has_facts(record, request) else await _add_facts(record, request, root)
+
+
+def sweep_staging(data_dir: Path) -> int:
+    """Remove what dead seedings left behind; return how many there were. Living ones hold their lock."""
+    swept = 0
+    with _new_stagings(datasets_dir(data_dir)):
+        for folder in sorted(datasets_dir(data_dir).glob(f"{_STAGING}*")):
+            with _try_lock(folder / _OWNER) as is_dead:
+                if is_dead:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    swept += 1
+    return swept
+
+
+async def verify_dataset(record: DatasetRecord, data_dir: Path, *, threads: int = 2) -> list[str]:
+    """Compute a dataset's digests anew and return what differs from its record; nothing if all is well."""
+    from proctor.adapters.clickhouse.datasets import digest_database
+    from proctor.core.seeding.rollups import ROLLED_UP, key_table, kv_table
+
+    derived = {name for raw in ROLLED_UP for name in (kv_table(raw), key_table(raw))}
+    tables = tuple(name for name in record.tables if name not in derived)
+    async with _read_clone(record, datasets_dir(data_dir)) as session:
+        found = await digest_database(session, tables, record.database, threads=threads)
+    return [
+        f"{name}: {found[name].rows} rows, digest {found[name].digest}; the record says {told.rows}, {told.digest}"
+        for name, told in record.tables.items()
+        if found[name] != (told.rows, told.digest)
+    ]
+
+
+async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | None) -> DatasetRecord:
+    from proctor.adapters.clickhouse.datasets import build_dataset, compute_facts
+    from proctor.core.scenarios.recipe import load_recipe
+    from proctor.core.seeding.plan import compile_plan
+
+    began = time.monotonic()
+    recipe = load_recipe(request.scenario)
+    plan = compile_plan(recipe, seed=request.seed, anchor=request.anchor, volume=request.volume)
+    sheet = _read_sheet(request)
+    database = f"ds_{request.hash}_1"
+    with _stage(root, request.hash) as staging:
+        async with _serve(staging / ENGINE, staging / "engine.log") as session:
+            digests = await build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
+            facts = await compute_facts(session, sheet.queries, database) if sheet else {}
+        record = DatasetRecord(
+            hash=request.hash,
+            database=database,
+            generator=GENERATOR_VERSION,
+            recipe=recipe.digest,
+            label=request.scenario.name,
+            seed=request.seed,
+            anchor=request.anchor,
+            volume=request.volume,
+            tables={name: TableRecord(rows=one.rows, digest=one.digest) for name, one in digests.items()},
+            facts={sheet.digest: facts} if sheet else {},
+            sheets={sheet.source: sheet.digest} if sheet else {},
+            seconds=round(time.monotonic() - began, 3),
+        )
+        _commit(staging, root / request.hash, record)
+    return record
+
+
+def _commit(staging: Path, target: Path, record: DatasetRecord) -> None:
+    (staging / "engine.log").unlink(missing_ok=True)
+    write_atomic(staging / RECORD, record.model_dump_json(indent=1).encode())
+    (staging / _OWNER).unlink()
+    try:
+        staging.rename(target)
+    except OSError as error:
+        raise translate_os_error(error, f"committing dataset {record.hash}") from error
+
+
+async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) -> DatasetRecord:
+    from proctor.adapters.clickhouse.datasets import compute_facts
+
+    sheet = _read_sheet(request)
+    if sheet is None:
+        return record
+    facts: Mapping[str, FactValue] | None = record.facts.get(sheet.digest)
+    if facts is None:
+        async with _read_clone(record, root) as session:
+            facts = await compute_facts(session, sheet.queries, record.database)
+    grown = record.with_facts(sheet, facts)
+    write_atomic(root / record.hash / RECORD, grown.model_dump_json(indent=1).encode())
+    return grown
+
+
+def _read_sheet(request: SeedRequest) -> FactSheet | None:
+    source = request.answer_source()
+    if source is None:
+        return None
+    from proctor.core.scenarios.answer import load_answer
+
+    answer = load_answer(request.scenario)
+    return FactSheet(answer.facts_digest, source, answer.facts)
+
+
+@asynccontextmanager
+async def _read_clone(record: DatasetRecord, root: Path) -> AsyncIterator[HttpSession]:
+    """Serve a throw-away clone of a dataset: an engine writes to what it opens, and a committed dataset stays as it is."""
+    from proctor.local.engine import clone_dataset
+
+    with _stage(root, record.hash) as staging:
+        clone_dataset(root / record.hash / ENGINE, staging / ENGINE)
+        async with _serve(staging / ENGINE, staging / "engine.log") as session:
+            yield session
+
+
+@asynccontextmanager
+async def _serve(path: Path, log: Path) -> AsyncIterator[HttpSession]:
+    from proctor.adapters.clickhouse.session import open_session
+    from proctor.local.engine import ADMIN_ONLY, Engine
+
+    async with Engine.start(path, access=ADMIN_ONLY, log=log) as engine, open_session(engine.endpoint) as session:
+        yield session
+
+
+@contextmanager
+def _stage(root: Path, digest: str) -> Iterator[Path]:
+    """Make a staging folder that goes away with whoever made it: at once, or swept by the next if it was killed."""
+    staging = root / f"{_STAGING}{digest}-{secrets.token_hex(6)}"
+    with ExitStack() as owner:
+        try:
+            with _new_stagings(root):
+                staging.mkdir(parents=True)
+                owner.enter_context(_try_lock(staging / _OWNER))
+        except OSError as error:
+            raise translate_os_error(error, f"seeding dataset {digest}") from error
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+@contextmanager
+def _new_stagings(root: Path) -> Iterator[None]:
+    """Keep sweeping and making staging folders apart: between its making and its lock, one would look dead."""
+    descriptor = os.open(root / ".lock-staging", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _try_lock(path: Path) -> Iterator[bool]:
+    """Hold a file's lock if nobody else does; the kernel lets go of it when this process dies, however it dies."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        yield False  # the folder has just been committed or swept by another
+        return
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def _hold(path: Path) -> AsyncIterator[None]:
+    """Wait for a lock and hold it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        with _try_lock(path) as is_held:
+            if is_held:
+                yield
+                return
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+def _committed_folders(data_dir: Path) -> list[Path]:
+    root = datasets_dir(data_dir)
+    if not root.is_dir():
+        return []
+    return sorted(folder for folder in root.iterdir() if not folder.name.startswith(".") and folder.is_dir())
+
+
+def _read_record(folder: Path) -> DatasetRecord | None:
+    path = folder / RECORD
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise translate_os_error(error, f"reading {path}") from error
+    return parse_record(text, str(path))
+
+
+def _has_facts(record: DatasetRecord, request: SeedRequest) -> bool:
+    source = request.answer_source()
+    return source is None or source in record.sheets
+
+
+def _refuse_mismatch(record: DatasetRecord, request: SeedRequest) -> None:
+    told = (record.hash, record.generator, record.recipe, record.seed, anchor_nanoseconds(record.anchor), record.volume)
+    asked = (
+        request.hash,
+        GENERATOR_VERSION,
+        recipe_digest(request.scenario),
+        request.seed,
+        anchor_nanoseconds(request.anchor),
+        request.volume,
+    )
+    if told != asked:
+        raise Terminal(
+            f"dataset {request.hash}: its record says it was made from other inputs; "
+            f"`proctor dataset rm {request.hash}`, and seed again"
+        )
