@@ -64,12 +64,12 @@ class AgentLimits:
     temporary_bytes: int = 2 << 30
 
 
-def build_config_xml(limits: EngineLimits, *, users_path: str, error_log: str) -> str:
+def build_config_xml(limits: EngineLimits, *, users_path: str, error_log: str, http_port: int = 0) -> str:
     """Return the server's config; ports 0 let the kernel choose, so that two engines can never want the same one."""
     tcp = "<tcp_port>0</tcp_port>" if limits.tcp else ""
     return f"""<clickhouse>
 <logger><level>error</level><errorlog>{escape(error_log)}</errorlog><size>1M</size><count>1</count></logger>
-<listen_host>127.0.0.1</listen_host><http_port>0</http_port>{tcp}
+<listen_host>127.0.0.1</listen_host><http_port>{http_port}</http_port>{tcp}
 <users_config>{escape(users_path)}</users_config>
 <access_control_improvements>
 <select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>

@@ -45,13 +45,16 @@ class _Order:
     log: Path
     admin_password: str
     agent_password: str
+    http_port: int = 0
 
     def render(self) -> bytes:
         private = self.path / serve.PRIVATE_DIR
         message = {
             "parent": os.getpid(),
             "data": str(self.path),
-            "config_xml": build_config_xml(self.limits, users_path=str(private / "users.xml"), error_log=str(self.log)),
+            "config_xml": build_config_xml(
+                self.limits, users_path=str(private / "users.xml"), error_log=str(self.log), http_port=self.http_port
+            ),
             "users_xml": build_users_xml(
                 self.access, self.limits, admin_password=self.admin_password, agent_password=self.agent_password
             ),
@@ -79,12 +82,19 @@ class Engine:
         self.pid = process.pid
         self.endpoint = Endpoint("127.0.0.1", port, ADMIN, order.admin_password)
         database = order.access.agent_database
+        self.agent_password = order.agent_password
         self.agent_endpoint = Endpoint("127.0.0.1", port, AGENT, order.agent_password, database) if database else None
 
     @classmethod
     @asynccontextmanager
     async def start(
-        cls, path: Path, *, log: Path, access: Access = ADMIN_ONLY, limits: EngineLimits | None = None
+        cls,
+        path: Path,
+        *,
+        log: Path,
+        access: Access = ADMIN_ONLY,
+        limits: EngineLimits | None = None,
+        again: Engine | None = None,
     ) -> AsyncIterator[Engine]:
         """Serve the data folder `path`, made if missing, until the block ends or this process does.
 
@@ -93,6 +103,8 @@ class Engine:
             log: where the engine writes its errors; bounded, the older half is in ``<log>.0``.
             access: who may connect.
             limits: memory, threads, protocols.
+            again: an engine of the same folder that has died; its address and its users' passwords are taken over,
+                so that whoever was told them goes on.
 
         Raises:
             Terminal: it can't start, with the engine's reason.
@@ -102,8 +114,9 @@ class Engine:
             access=access,
             limits=limits or EngineLimits(),
             log=log.absolute(),
-            admin_password=secrets.token_urlsafe(24),
-            agent_password=secrets.token_urlsafe(24),
+            admin_password=again.endpoint.password if again else secrets.token_urlsafe(24),
+            agent_password=again.agent_password if again else secrets.token_urlsafe(24),
+            http_port=again.endpoint.port if again else 0,
         )
         process = await _launch(order)
         try:
