@@ -105,11 +105,22 @@ class Client:
         return self._driver
 
     async def rows(
-        self, sql: str, parameters: Mapping[str, Any] | None = None, *, settings: Settings | None = None
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        settings: Settings | None = None,
+        text_as_bytes: bool = False,
     ) -> list[Row]:
-        """Run a query with ``{name:Type}`` parameters; return its rows. Instants come back aware, in UTC."""
+        """Run a query with ``{name:Type}`` parameters; return its rows.
+
+        Instants come back aware, in UTC; text as ``str``, or as the stored bytes if so asked.
+        """
+        formats = {"String": "bytes"} if text_as_bytes else None
         with _translated(f"ClickHouse {self._endpoint}: query {_first_line(sql)!r}"):
-            result = await self._driver.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {}))
+            result = await self._driver.query(
+                sql, parameters=dict(parameters or {}), settings=dict(settings or {}), query_formats=formats
+            )
             return [tuple(row) for row in result.result_rows]
 
     async def execute(

@@ -11,7 +11,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
@@ -43,8 +43,8 @@ class _Order:
     access: Access
     limits: EngineLimits
     log: Path
-    admin_password: str
-    agent_password: str
+    admin_password: str = field(repr=False)
+    agent_password: str = field(repr=False)
     http_port: int = 0
 
     def render(self) -> bytes:
@@ -109,15 +109,7 @@ class Engine:
         Raises:
             Terminal: it can't start, with the engine's reason.
         """
-        order = _Order(
-            path=path.absolute(),
-            access=access,
-            limits=limits or EngineLimits(),
-            log=log.absolute(),
-            admin_password=again.endpoint.password if again else secrets.token_urlsafe(24),
-            agent_password=again.agent_password if again else secrets.token_urlsafe(24),
-            http_port=again.endpoint.port if again else 0,
-        )
+        order = _make_order(path, log, access, limits=limits or EngineLimits(), again=again)
         process = await _launch(order)
         try:
             engine = await _await_ready(cls, process, order)
@@ -133,6 +125,18 @@ class Engine:
     async def wait(self) -> int:
         """Return its exit code once it has ended, whatever ended it."""
         return await self._process.wait()
+
+
+def _make_order(path: Path, log: Path, access: Access, *, limits: EngineLimits, again: Engine | None) -> _Order:
+    return _Order(
+        path=path.absolute(),
+        access=access,
+        limits=limits,
+        log=log.absolute(),
+        admin_password=again.endpoint.password if again else secrets.token_urlsafe(24),
+        agent_password=again.agent_password if again else secrets.token_urlsafe(24),
+        http_port=again.endpoint.port if again else 0,
+    )
 
 
 async def _launch(order: _Order) -> asyncio.subprocess.Process:

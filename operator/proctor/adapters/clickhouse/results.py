@@ -1,0 +1,234 @@
+"""The results store: trajectories, bodies, attempts, grades and runs, in any ClickHouse.
+
+Writes are idempotent: whatever is written again shows up once, so that a writer that doesn't know whether its last
+batch arrived just repeats it. Readers are complete and ordered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from proctor.adapters.clickhouse import results_rows as rows
+from proctor.adapters.clickhouse.client import ClickHouseError, Client
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.results_rows import GradeRow, RecordBatch, RunRow, Table
+from proctor.adapters.clickhouse.schema import Migration, load_migrations
+from proctor.core.digests import digest_bytes
+from proctor.core.ids import AttemptKey
+from proctor.core.trajectory.events import Event
+from proctor.core.trajectory.outcome import AttemptRecord
+from proctor.errors import Terminal
+
+__all__ = ["DEFAULT_DATABASE", "GradeRow", "RecordBatch", "ResultsStore", "RunRow"]
+
+DEFAULT_DATABASE = "proctor"
+
+_UNKNOWN_DATABASE = 81  # a code of ClickHouse
+_BLOBS_PER_QUERY = 64
+_REQUEST_SECONDS = 60
+_SETTINGS = {"async_insert": 0}  # an acknowledgement must mean stored
+_INSERT_BYTES = 32 << 20
+_MIGRATIONS_TABLE = """CREATE TABLE IF NOT EXISTS schema_migrations
+(version UInt32, name String, checksum String, applied DateTime64(6, 'UTC'))
+ENGINE = ReplacingMergeTree ORDER BY version"""
+
+
+class ResultsStore:
+    """One database of results; connects when first used, and again when the connection was lost.
+
+    Args:
+        endpoint: where ClickHouse is; its own default database doesn't matter.
+        database: the database with the tables.
+
+    Every method raises `Retryable` while ClickHouse is away or busy, and `Terminal` if it refuses.
+    """
+
+    def __init__(self, endpoint: Endpoint, database: str = DEFAULT_DATABASE) -> None:
+        self._endpoint = replace(endpoint, database=database)
+        self._database = database
+        self._client: Client | None = None
+        self._connecting = asyncio.Lock()
+
+    async def migrate(self) -> None:
+        """Bring the schema to this version of Proctor's; does nothing where it is already there.
+
+        Raises:
+            Terminal: the schema is newer than this version, or a migration was changed after it was applied.
+        """
+        await self._create_database()
+        client = await self._connected()
+        await client.execute(_MIGRATIONS_TABLE)
+        applied = {
+            version: (name, checksum)
+            for version, name, checksum in await client.rows(
+                "SELECT version, name, checksum FROM schema_migrations FINAL ORDER BY version"
+            )
+        }
+        known = load_migrations()
+        self._refuse_unknown(known, applied)
+        for migration in known:
+            if migration.version not in applied:
+                await self._apply(client, migration)
+
+    async def write(self, batch: RecordBatch) -> None:
+        """Store a batch; returns once all of it is stored. Repeating it changes nothing.
+
+        An attempt's row comes last, so that whoever sees it finds its events and bodies.
+
+        Raises:
+            InvalidInput: a value that the store can't hold; nothing of the batch was written.
+        """
+        version = _now()
+        events = [rows.build_event_row(key, event) for key, event in batch.events]
+        attempts = [rows.build_attempt_row(record) for record in batch.attempts]
+        blobs: list[rows.Row] = []
+        size = 0
+        for digest, body in batch.blobs.items():
+            blobs.append(rows.build_blob_row(digest, body, version=version))
+            size += len(body)
+            if size >= _INSERT_BYTES:
+                await self._insert(rows.BLOBS, blobs)
+                blobs, size = [], 0
+        await self._insert(rows.BLOBS, blobs)
+        await self._insert(rows.EVENTS, events)
+        await self._insert(rows.ATTEMPTS, attempts)
+
+    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
+        """Return a run's ended attempts, by cell and attempt."""
+        found = await self._select(
+            rows.ATTEMPTS, "run = {run:String}", "scenario, server, model, replicate, attempt", {"run": run}
+        )
+        return tuple(rows.parse_attempt(row) for row in found)
+
+    async def events(self, key: AttemptKey) -> tuple[Event, ...]:
+        """Return an attempt's trajectory, in order."""
+        cell = key.cell
+        condition = (
+            "run = {run:String} AND scenario = {scenario:String} AND server = {server:String} "
+            "AND model = {model:String} AND replicate = {replicate:UInt32} AND attempt = {attempt:UInt16}"
+        )
+        parameters = {
+            "run": key.run,
+            "scenario": cell.scenario,
+            "server": cell.server,
+            "model": cell.model,
+            "replicate": cell.replicate,
+            "attempt": key.attempt,
+        }
+        found = await self._select(rows.EVENTS, condition, "seq", parameters)
+        return tuple(rows.parse_event(row) for row in found)
+
+    async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
+        """Return the bodies that are there, by digest; those that were never kept, or aged out, are missing.
+
+        Raises:
+            Terminal: a body that doesn't have the digest it is stored under.
+        """
+        client = await self._connected()
+        wanted = sorted({digest for digest in digests if digest})
+        bodies: dict[str, bytes] = {}
+        for start in range(0, len(wanted), _BLOBS_PER_QUERY):
+            found = await client.rows(
+                "SELECT digest, body FROM blobs WHERE digest IN {digests:Array(String)} LIMIT 1 BY digest",
+                {"digests": wanted[start : start + _BLOBS_PER_QUERY]},
+                text_as_bytes=True,
+            )
+            bodies.update((digest.decode("ascii"), body) for digest, body in found)
+        for digest, body in bodies.items():
+            if digest_bytes(body) != digest:
+                raise Terminal(f"results {self._endpoint}: body {digest} was changed after it was stored")
+        return bodies
+
+    async def write_grades(self, grades: Sequence[GradeRow]) -> None:
+        """Store grades; a later one of the same attempt, rubric and judge takes the earlier one's place."""
+        version = _now()
+        await self._insert(rows.GRADES, [rows.build_grade_row(grade, version=version) for grade in grades])
+
+    async def grades(self, run: str) -> tuple[GradeRow, ...]:
+        """Return a run's grades, by cell, attempt, rubric and judge."""
+        order = "scenario, server, model, replicate, attempt, rubric_digest, judge_model, judge_prompt_digest"
+        found = await self._select(rows.GRADES, "run = {run:String}", order, {"run": run})
+        return tuple(rows.parse_grade(row) for row in found)
+
+    async def write_run(self, run: RunRow) -> None:
+        """Store a run as it now is."""
+        await self._insert(rows.RUNS, [rows.build_run_row(run, version=_now())])
+
+    async def runs(self) -> tuple[RunRow, ...]:
+        """Return every run as last written, oldest first."""
+        return tuple(rows.parse_run(row) for row in await self._select(rows.RUNS, "1", "created, run", {}))
+
+    async def close(self) -> None:
+        """Close every connection; the next call opens one again."""
+        client, self._client = self._client, None
+        if client:
+            await client.close()
+
+    async def _connected(self) -> Client:
+        async with self._connecting:
+            if self._client is None:
+                self._client = await Client.connect(
+                    self._endpoint, settings=_SETTINGS, timeout_seconds=_REQUEST_SECONDS
+                )
+            return self._client
+
+    async def _create_database(self) -> None:
+        try:
+            await self._connected()
+        except ClickHouseError as error:
+            if error.code != _UNKNOWN_DATABASE:
+                raise
+        else:
+            return
+        client = await Client.connect(replace(self._endpoint, database=""), timeout_seconds=_REQUEST_SECONDS)
+        try:
+            await client.execute(f"CREATE DATABASE IF NOT EXISTS `{_checked_name(self._database)}`")
+        finally:
+            await client.close()
+
+    async def _apply(self, client: Client, migration: Migration) -> None:
+        for statement in migration.statements:
+            await client.execute(statement)
+        await client.execute(
+            "INSERT INTO schema_migrations SELECT {version:UInt32}, {name:String}, {checksum:String}, now64(6, 'UTC')",
+            {"version": migration.version, "name": migration.name, "checksum": migration.checksum},
+        )
+
+    def _refuse_unknown(self, known: Sequence[Migration], applied: dict[int, tuple[str, str]]) -> None:
+        newest = max(applied, default=0)
+        if newest > len(known):
+            raise Terminal(
+                f"results {self._endpoint}: its schema is version {newest}, this Proctor knows {len(known)}: "
+                "upgrade Proctor, or point it at another database"
+            )
+        for migration in known:
+            if migration.version in applied and applied[migration.version][1] != migration.checksum:
+                raise Terminal(
+                    f"results {self._endpoint}: migration {migration.name} is not the one that was applied there: "
+                    "this build of Proctor and the database don't belong together"
+                )
+
+    async def _insert(self, table: Table, values: Sequence[rows.Row]) -> None:
+        if values:
+            client = await self._connected()
+            await client.insert(table.name, values, columns=table.column_names, types=table.column_types)
+
+    async def _select(self, table: Table, condition: str, order: str, parameters: dict[str, object]) -> list[rows.Row]:
+        client = await self._connected()
+        columns = ", ".join(f"`{name}`" for name in table.column_names)
+        sql = f"SELECT {columns} FROM {table.name} FINAL WHERE {condition} ORDER BY {order}"  # noqa: S608 - all constants
+        return await client.rows(sql, parameters, text_as_bytes=True)
+
+
+def _checked_name(database: str) -> str:
+    if not database or "`" in database or "\\" in database:
+        raise Terminal(f"results database {database!r}: not a name that can be created")
+    return database
+
+
+def _now() -> int:
+    """Return a version for rows that may be rewritten: microseconds, so that the later write wins."""
+    return time.time_ns() // 1000

@@ -1,0 +1,315 @@
+"""The results store's rows: what is written together, and how each record becomes a row and back, exactly.
+
+Text travels as bytes with lone surrogates kept, because names and previews may come from hostile servers: whatever
+Python can hold comes back as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from proctor.core.ids import AttemptKey, CellKey
+from proctor.core.trajectory.events import Event, EventKind, Status
+from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, Limit, Outcome
+from proctor.errors import InvalidInput
+
+Row = tuple[Any, ...]
+
+USD_SCALE = 18
+"""Digits after the point of a price: a price per million with twelve of them is still exact."""
+
+_USD = f"Nullable(Decimal(38, {USD_SCALE}))"
+_INSTANT = "DateTime64(6, 'UTC')"
+_MAX_UNSIGNED = {"UInt16": (1 << 16) - 1, "UInt32": (1 << 32) - 1, "UInt64": (1 << 64) - 1}
+_MAX_USD = Decimal(10) ** (38 - USD_SCALE)
+_EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2299, 12, 31, tzinfo=UTC)  # what DateTime64 can hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordBatch:
+    """Rows that were recorded together.
+
+    Attributes:
+        events: of any attempts, each with its key.
+        blobs: bodies by their SHA-256.
+        attempts: ended ones.
+    """
+
+    events: tuple[tuple[AttemptKey, Event], ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    attempts: tuple[AttemptRecord, ...] = ()
+
+    @property
+    def keys(self) -> frozenset[AttemptKey]:
+        """The attempts that it has rows of."""
+        return frozenset(key for key, _ in self.events) | frozenset(record.key for record in self.attempts)
+
+    @property
+    def row_count(self) -> int:
+        """How many rows it is."""
+        return len(self.events) + len(self.blobs) + len(self.attempts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GradeRow:
+    """All marks of one attempt by one rubric and one judge.
+
+    Attributes:
+        key: the attempt.
+        rubric_digest: of the rubric that it was graded by.
+        judge_model: empty where only checks graded.
+        judge_prompt_digest: as above.
+        score: None for an ungraded one.
+        payload: the whole grade as JSON.
+    """
+
+    key: AttemptKey
+    rubric_digest: str
+    judge_model: str = ""
+    judge_prompt_digest: str = ""
+    score: Decimal | None
+    payload: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """One EvalRun as it was last written.
+
+    Attributes:
+        run: its uid.
+        name: its name.
+        suite: the suite's name.
+        suite_digest: of the frozen suite.
+        created: when it began.
+        verdict: as its status has it.
+        payload: the whole EvalRun as JSON.
+    """
+
+    run: str
+    name: str
+    suite: str
+    suite_digest: str
+    created: datetime
+    verdict: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table's name, and the columns of its rows with their types, in order."""
+
+    name: str
+    columns: tuple[tuple[str, str], ...]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """Names only."""
+        return tuple(name for name, _ in self.columns)
+
+    @property
+    def column_types(self) -> tuple[str, ...]:
+        """Types only; text is sent as plain String, which the server turns into the column's own encoding."""
+        return tuple(kind for _, kind in self.columns)
+
+
+_KEY_COLUMNS = (
+    ("run", "String"),
+    ("scenario", "String"),
+    ("server", "String"),
+    ("model", "String"),
+    ("replicate", "UInt32"),
+    ("attempt", "UInt16"),
+)
+_EVENT_TYPES = {
+    "seq": "UInt32",
+    "ts": _INSTANT,
+    "latency_us": "UInt64",
+    "waited_us": "UInt64",
+    "retry": "UInt32",
+    "request_bytes": "UInt64",
+    "result_bytes": "UInt64",
+    "input_tokens": "UInt64",
+    "output_tokens": "UInt64",
+    "cache_read_tokens": "UInt64",
+    "cache_write_tokens": "UInt64",
+    "usd": _USD,
+}
+_ATTEMPT_TYPES = {
+    "opened": _INSTANT,
+    "ended": _INSTANT,
+    "requests": "UInt32",
+    "turns": "UInt32",
+    "tool_calls": "UInt32",
+    "agent_tool_errors": "UInt32",
+    "server_tool_errors": "UInt32",
+    "infra_tool_errors": "UInt32",
+    "denied": "UInt32",
+    "input_tokens": "UInt64",
+    "output_tokens": "UInt64",
+    "usd": _USD,
+    "waited_us": "UInt64",
+    "events": "UInt32",
+}
+_EVENT_FIELDS = tuple(item.name for item in fields(Event))
+_ATTEMPT_FIELDS = tuple(item.name for item in fields(AttemptRecord) if item.name != "key")
+
+EVENTS = Table("events", _KEY_COLUMNS + tuple((name, _EVENT_TYPES.get(name, "String")) for name in _EVENT_FIELDS))
+ATTEMPTS = Table(
+    "attempts", _KEY_COLUMNS + tuple((name, _ATTEMPT_TYPES.get(name, "String")) for name in _ATTEMPT_FIELDS)
+)
+BLOBS = Table("blobs", (("digest", "String"), ("size", "UInt64"), ("body", "String"), ("version", "UInt64")))
+GRADES = Table(
+    "grades",
+    (
+        *_KEY_COLUMNS,
+        ("rubric_digest", "String"),
+        ("judge_model", "String"),
+        ("judge_prompt_digest", "String"),
+        ("score", _USD),
+        ("payload", "String"),
+        ("version", "UInt64"),
+    ),
+)
+RUNS = Table(
+    "runs",
+    (
+        ("run", "String"),
+        ("name", "String"),
+        ("suite", "String"),
+        ("suite_digest", "String"),
+        ("created", _INSTANT),
+        ("verdict", "String"),
+        ("payload", "String"),
+        ("version", "UInt64"),
+    ),
+)
+
+_EVENT_ENUMS: dict[str, type[StrEnum]] = {"kind": EventKind, "status": Status}
+_ATTEMPT_ENUMS: dict[str, type[StrEnum]] = {"outcome": Outcome, "limit": Limit, "answer_source": AnswerSource}
+
+
+def build_event_row(key: AttemptKey, event: Event) -> Row:
+    """Return an event's row.
+
+    Raises:
+        InvalidInput: a value that its column can't hold exactly.
+    """
+    values = (*_key_values(key), *(getattr(event, name) for name in _EVENT_FIELDS))
+    return _encode(EVENTS, values, f"event {event.seq} of {key}")
+
+
+def parse_event(row: Row) -> Event:
+    """Read what `build_event_row` wrote, without its key."""
+    return Event(**_decode(EVENTS, row, _EVENT_ENUMS))
+
+
+def build_attempt_row(record: AttemptRecord) -> Row:
+    """Return an attempt's row; raises as `build_event_row` does."""
+    values = (*_key_values(record.key), *(getattr(record, name) for name in _ATTEMPT_FIELDS))
+    return _encode(ATTEMPTS, values, f"attempt {record.key}")
+
+
+def parse_attempt(row: Row) -> AttemptRecord:
+    """Read what `build_attempt_row` wrote."""
+    values = _decode(ATTEMPTS, row, _ATTEMPT_ENUMS)
+    values["limit"] = values["limit"] or None
+    return AttemptRecord(key=parse_key(row), **values)
+
+
+def build_grade_row(grade: GradeRow, *, version: int) -> Row:
+    """Return a grade's row; raises as `build_event_row` does."""
+    values = (
+        *_key_values(grade.key),
+        grade.rubric_digest,
+        grade.judge_model,
+        grade.judge_prompt_digest,
+        grade.score,
+        grade.payload,
+        version,
+    )
+    return _encode(GRADES, values, f"grade of {grade.key}")
+
+
+def parse_grade(row: Row) -> GradeRow:
+    """Read what `build_grade_row` wrote."""
+    values = _decode(GRADES, row, {})
+    del values["version"]
+    return GradeRow(key=parse_key(row), **values)
+
+
+def build_run_row(run: RunRow, *, version: int) -> Row:
+    """Return a run's row; raises as `build_event_row` does."""
+    values = (*(getattr(run, name) for name in RUNS.column_names[:-1]), version)
+    return _encode(RUNS, values, f"run {run.name}")
+
+
+def parse_run(row: Row) -> RunRow:
+    """Read what `build_run_row` wrote."""
+    values = [_plain(value) for value in row[:-1]]
+    return RunRow(**dict(zip(RUNS.column_names, values, strict=False)))
+
+
+def build_blob_row(digest: str, body: bytes, *, version: int) -> Row:
+    """Return a body's row."""
+    return (digest.encode("ascii"), len(body), body, version)
+
+
+def parse_key(row: Row) -> AttemptKey:
+    """Read the key columns that begin a row."""
+    run, scenario, server, model, replicate, attempt = (_plain(value) for value in row[: len(_KEY_COLUMNS)])
+    return AttemptKey(run, CellKey(scenario, server, model, replicate), attempt)
+
+
+def _key_values(key: AttemptKey) -> Row:
+    cell = key.cell
+    return (key.run, cell.scenario, cell.server, cell.model, cell.replicate, key.attempt)
+
+
+def _encode(table: Table, values: Row, what: str) -> Row:
+    return tuple(
+        _encode_value(value, kind, f"{what}: {name}") for value, (name, kind) in zip(values, table.columns, strict=True)
+    )
+
+
+def _encode_value(value: Any, kind: str, what: str) -> Any:  # noqa: ANN401 - a column's value, of the column's type
+    if kind == "String":
+        return ("" if value is None else str(value)).encode("utf-8", "surrogatepass")
+    if kind in _MAX_UNSIGNED:
+        if not 0 <= value <= _MAX_UNSIGNED[kind]:
+            raise InvalidInput(f"{what}: {value} is outside 0..{_MAX_UNSIGNED[kind]}")
+        return int(value)
+    if kind == _INSTANT:
+        if value.tzinfo is None or not _EARLIEST <= value <= _LATEST:
+            raise InvalidInput(f"{what}: {value} has no zone, or lies outside the years 1900 to 2299")
+        return value.astimezone(UTC)
+    return _encode_decimal(value, what)
+
+
+def _encode_decimal(value: Decimal | None, what: str) -> Decimal | None:
+    if value is None:
+        return None
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(value) >= _MAX_USD:
+        raise InvalidInput(f"{what}: {value} is not finite, or too large to keep")
+    # The digits beyond the scale must all be zero; comparing texts avoids the context's rounding.
+    if exponent < -USD_SCALE and any(digit != "0" for digit in f"{value:f}".partition(".")[2][USD_SCALE:]):
+        raise InvalidInput(f"{what}: {value} has more than {USD_SCALE} digits after the point")
+    return value
+
+
+def _decode(table: Table, row: Row, enums: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in zip(table.column_names[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
+        plain = _plain(value)
+        values[name] = enums[name](plain) if name in enums and plain else plain
+    return values
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - a column's value, of the column's type
+    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
