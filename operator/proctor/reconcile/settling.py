@@ -1,41 +1,198 @@
-"""provisional"""
+"""From graded cells to the verdict: cells as observations, the gate as rules, figures as the status has them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
-from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Verdict
+from proctor.api.gate import Baseline
+from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Estimate, Verdict
+from proctor.core.stats.controls import judge_controls
+from proctor.core.stats.observations import (
+    ArmFigures,
+    BaselineArm,
+    CellFate,
+    Comparison,
+    ControlScores,
+    GateRules,
+    Interval,
+    Observation,
+    Settlement,
+    Side,
+)
+from proctor.core.stats.settlement import settle
 from proctor.reconcile.halting import Halt
 from proctor.reconcile.progress import CellProgress, CellState
 from proctor.reconcile.snapshot import RunSnapshot
 
+_PLACES = Decimal("0.0001")
+_CENT_FRACTION = Decimal("0.000001")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
+    """What a run's graded cells showed, in the status's own types."""
+
     verdict: Verdict
     reason: str
     summary: str
-    arms: tuple[ArmStatus, ...] = ()
-    comparisons: tuple[ComparisonStatus, ...] = ()
-    controls: ControlsStatus = ControlsStatus()
+    arms: tuple[ArmStatus, ...]
+    comparisons: tuple[ComparisonStatus, ...]
+    controls: ControlsStatus
 
 
 def find_control_halt(run: RunSnapshot, progress: Sequence[CellProgress]) -> Halt | None:
+    """Return why the control cells alone end the run; None while they run, or if they are in line."""
     controls = [cell for cell in progress if cell.key.control is not None]
     if not all(cell.final for cell in controls):
         return None
-    lost = next((cell for cell in controls if cell.state is not CellState.GRADED), None)
-    if lost is not None:
-        why = lost.last_failure or (lost.grade.reason if lost.grade else "")
-        return Halt(Verdict.ERROR, "ControlsNotMeasured", f"control {lost.key} has no score: {why}")
-    return None
+    finding = judge_controls([observe_cell(cell) for cell in controls], build_rules(run))
+    if finding is None:
+        return None
+    return Halt(Verdict(finding.verdict.value), finding.reason.value, finding.summary + _explain_loss(controls))
 
 
 def settle_run(run: RunSnapshot, progress: Sequence[CellProgress]) -> Findings:
-    return Findings(verdict=Verdict.PASS, reason="WithinMaxDrop", summary="provisional")
+    """Return the verdict of a run whose cells are over, and the figures that it rests on."""
+    settlement = settle_progress(run, progress)
+    model_side = run.suite.gate.baseline is not None and run.suite.gate.baseline.model is not None
+    return Findings(
+        verdict=Verdict(settlement.verdict.value),
+        reason=settlement.reason.value,
+        summary=settlement.summary,
+        arms=tuple(_render_arm(arm) for arm in settlement.arms),
+        comparisons=tuple(_render_comparison(each, model_side=model_side) for each in settlement.comparisons),
+        controls=_render_controls(settlement.controls),
+    )
+
+
+def settle_progress(run: RunSnapshot, progress: Sequence[CellProgress]) -> Settlement:
+    """Return the statistics of a run whose cells are over."""
+    return settle([observe_cell(cell) for cell in progress], build_rules(run))
 
 
 def summarise_progress(progress: Sequence[CellProgress]) -> str:
+    """Say in one line how far a run is."""
     done = sum(1 for cell in progress if cell.final)
     return f"{done} of {len(progress)} cells done"
+
+
+def build_rules(run: RunSnapshot) -> GateRules:
+    """Return what the suite holds the run to."""
+    gate = run.suite.gate
+    return GateRules(
+        minimum=None if gate.minimum is None else float(gate.minimum),
+        max_drop=None if gate.max_drop is None else float(gate.max_drop),
+        baseline=_build_baseline(gate.baseline),
+        # The images of an earlier run are run again by whoever makes the run; what is left of it here is their absence.
+        baseline_missing=gate.baseline is not None and gate.baseline.last_passed is True,
+        max_infra_percent=gate.max_infra_errored_percent,
+        max_ungraded_percent=gate.max_ungraded_percent,
+        oracle_at_least=float(gate.controls.oracle_at_least),
+        noop_at_most=float(gate.controls.noop_at_most),
+        played_through=frozenset(server.name for server in run.suite.servers if server.sql_tool is not None),
+        seed=run.order_seed,
+    )
+
+
+def observe_cell(cell: CellProgress) -> Observation:
+    """Return what statistics need of a cell whose run is over."""
+    record = cell.valid
+    grade = cell.grade
+    score = grade.score if grade is not None and cell.state is CellState.GRADED else None
+    seconds = 0.0
+    if record is not None:
+        seconds = max((record.ended - record.opened).total_seconds() - record.waited_us / 1e6, 0.0)
+    return Observation(
+        cell=cell.key,
+        fate=_tell_fate(cell.state),
+        score=None if score is None else float(score),
+        outcome=None if record is None else record.outcome,
+        tool_calls=0 if record is None else record.tool_calls,
+        tokens=0 if record is None else record.input_tokens + record.output_tokens,
+        usd=None if record is None else record.usd,
+        seconds=seconds,
+    )
+
+
+def _tell_fate(state: CellState) -> CellFate:
+    match state:
+        case CellState.GRADED:
+            return CellFate.GRADED
+        case CellState.UNGRADED | CellState.GRADING:
+            return CellFate.UNGRADED
+        case CellState.INFRA_ERRORED:
+            return CellFate.INFRA_ERRORED
+        case CellState.PENDING | CellState.RUNNING:
+            return CellFate.CANCELLED
+
+
+def _build_baseline(baseline: Baseline | None) -> BaselineArm | None:
+    if baseline is None:
+        return None
+    if baseline.server is not None:
+        return BaselineArm(Side.SERVER, baseline.server)
+    return None if baseline.model is None else BaselineArm(Side.MODEL, baseline.model)
+
+
+def _explain_loss(controls: Sequence[CellProgress]) -> str:
+    """Say why the first control without a score has none; empty where all have one."""
+    for cell in controls:
+        if cell.state is CellState.INFRA_ERRORED:
+            return f": {cell.last_failure}"
+        if cell.state is CellState.UNGRADED and cell.grade is not None:
+            return f": {cell.grade.reason}"
+    return ""
+
+
+def _render_arm(arm: ArmFigures) -> ArmStatus:
+    return ArmStatus(
+        server=arm.arm.server,
+        model=arm.arm.model,
+        score=_render_interval(arm.score),
+        standard_deviation=_render(arm.spread),
+        deterministic=arm.score is not None and arm.score.deterministic,
+        graded=arm.fates.get(CellFate.GRADED, 0),
+        tool_calls=None if arm.tool_calls is None else f"{arm.tool_calls:.2f}",
+        tokens=arm.tokens,
+        usd=None if arm.usd is None else arm.usd.quantize(_CENT_FRACTION),
+        seconds=None if arm.seconds is None else f"{arm.seconds:.2f}",
+        consistency=_render(arm.consistency),
+    )
+
+
+def _render_comparison(each: Comparison, *, model_side: bool) -> ComparisonStatus:
+    candidate, baseline = each.candidate, each.baseline
+    return ComparisonStatus(
+        model=None if model_side else candidate.model,
+        server=candidate.server if model_side else None,
+        baseline=baseline.model if model_side else baseline.server,
+        candidate=candidate.model if model_side else candidate.server,
+        pairs=each.pairs,
+        delta=None if each.delta is None else _render(each.delta.mean),
+        low=None if each.delta is None else _render(each.delta.low),
+        high=None if each.delta is None else _render(each.delta.high),
+        minimum_detectable=_render(each.minimum_detectable),
+        p=_render(each.p),
+        replicates_needed=each.replicates_needed,
+    )
+
+
+def _render_controls(scores: ControlScores) -> ControlsStatus:
+    return ControlsStatus(oracle=_render(scores.oracle), noop=_render(scores.noop))
+
+
+def _render_interval(interval: Interval | None) -> Estimate | None:
+    if interval is None:
+        return None
+    return Estimate(mean=_round(interval.mean), low=_round(interval.low), high=_round(interval.high))
+
+
+def _render(value: float | None) -> Decimal | None:
+    return None if value is None else _round(value)
+
+
+def _round(value: float) -> Decimal:
+    # Adding zero turns a negative zero into a plain one.
+    return Decimal(str(value)).quantize(_PLACES) + 0

@@ -1,0 +1,52 @@
+"""Exit codes of commands: what a pipeline reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+import typer
+
+from proctor.api.run import Verdict
+from proctor.errors import InvalidInput, ProctorError
+
+
+class ExitCode(IntEnum):
+    """What each number means."""
+
+    PASS = 0  # also: the command did what it was asked
+    FAIL = 1
+    INCONCLUSIVE = 2
+    ERROR = 3  # also Cancelled
+    TIMEOUT = 4
+    USAGE = 64
+    INTERRUPTED = 130
+
+
+def exit_code_of(verdict: Verdict) -> ExitCode:
+    """Return the exit code of a run that is terminal."""
+    match verdict:
+        case Verdict.PASS:
+            return ExitCode.PASS
+        case Verdict.FAIL:
+            return ExitCode.FAIL
+        case Verdict.INCONCLUSIVE:
+            return ExitCode.INCONCLUSIVE
+        case Verdict.ERROR | Verdict.CANCELLED | Verdict.PENDING:
+            return ExitCode.ERROR
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn a failure that was meant for people into one line on standard error and its exit code."""
+    try:
+        yield
+    except InvalidInput as error:
+        typer.echo(f"proctor: {error}", err=True)
+        raise typer.Exit(ExitCode.USAGE) from error
+    except ProctorError as error:
+        typer.echo(f"proctor: {error}", err=True)
+        raise typer.Exit(ExitCode.ERROR) from error
+    except KeyboardInterrupt as error:
+        raise typer.Exit(ExitCode.INTERRUPTED) from error

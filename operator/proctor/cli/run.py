@@ -1,0 +1,125 @@
+"""`proctor run`: one suite, end to end, on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from proctor.cli.exits import ExitCode, exit_code_of, explained
+
+if TYPE_CHECKING:
+    from proctor.api.suite import EvalSuite
+    from proctor.local.request import RunRequest
+    from proctor.local.session import RunOutcome
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("run")(run)
+
+
+def run(
+    suite: Annotated[Path, typer.Argument(help="The EvalSuite's file.", show_default=False)],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
+    secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
+    sandbox: Annotated[str, typer.Option(help="bwrap, or none: agents and servers are then not isolated.")] = "bwrap",
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A further host that model requests may go to; may be repeated.")
+    ] = None,
+    clickhouse_url: Annotated[
+        str | None, typer.Option(help="A ClickHouse of your own instead of the embedded engine.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="An Anthropic model instead of the suite's models; key from ANTHROPIC_API_KEY.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="Where --model is, if not at the provider's own host.")] = None,
+    replicates: Annotated[int | None, typer.Option(min=1, help="Instead of the suite's replicates.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start a new run even if one of this suite is Pending.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cells and what they may cost.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print run.json's content instead of the table.")] = False,
+    timeout: Annotated[
+        float | None, typer.Option(min=1, help="Seconds after which to stop, leaving the run Pending (exit 4).")
+    ] = None,
+) -> None:
+    """Run a suite and end with its verdict.
+
+    Exit codes: 0 Pass, 1 Fail, 2 Inconclusive, 3 Error or Cancelled, 4 timeout, 64 bad usage or manifest,
+    130 interrupted. A run that was interrupted is resumed by the same command.
+    """
+    with explained():
+        from proctor.local.request import RunRequest, SandboxChoice
+        from proctor.settings import default_data_dir, shipped_scenarios_dir
+
+        if sandbox not in set(SandboxChoice):
+            raise typer.BadParameter(f"{sandbox!r} is neither bwrap nor none", param_hint="--sandbox")
+        wanted = _load(suite, model=model, base_url=base_url, replicates=replicates)
+        own = (scenarios,) if scenarios is not None else ()
+        request = RunRequest(
+            suite=wanted,
+            data_dir=(data_dir or default_data_dir()).expanduser().absolute(),
+            scenarios_dirs=(*(folder.expanduser().absolute() for folder in own), shipped_scenarios_dir()),
+            secrets_dir=secrets,
+            sandbox=SandboxChoice(sandbox),
+            allowed_hosts=tuple(allow_host or ()),
+            clickhouse_url=clickhouse_url,
+            new=new,
+            timeout=timeout,
+        )
+        if dry_run:
+            _describe(request, as_json=as_json)
+            return
+        outcome = _execute(request, as_json=as_json)
+    raise typer.Exit(_finish(outcome, as_json=as_json))
+
+
+def _load(path: Path, *, model: str | None, base_url: str | None, replicates: int | None) -> EvalSuite:
+    from proctor.api.loading import load_suite
+    from proctor.local.overrides import change_spec, replace_models
+
+    suite = load_suite(path)
+    if model is not None:
+        suite = replace_models(suite, model, base_url=base_url)
+    elif base_url is not None:
+        raise typer.BadParameter("it needs --model", param_hint="--base-url")
+    if replicates is not None:
+        suite = change_spec(suite, f"--replicates {replicates}", replicates=replicates)
+    return suite
+
+
+def _describe(request: RunRequest, *, as_json: bool) -> None:
+    from proctor.cli.plan import describe_plan
+    from proctor.local.preflight import check_request
+
+    check_request(request)
+    typer.echo(describe_plan(request.suite, as_json=as_json))
+
+
+def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome:
+    import asyncio
+
+    from proctor.cli.progress import open_view
+    from proctor.local.session import execute_run
+
+    view = open_view(quiet=as_json)
+    try:
+        return asyncio.run(execute_run(request, view))
+    finally:
+        view.close()
+
+
+def _finish(outcome: RunOutcome, *, as_json: bool) -> ExitCode:
+    status = outcome.run.status
+    if as_json:
+        typer.echo(json.dumps(outcome.document, ensure_ascii=False))
+    elif status.terminal:
+        from proctor.cli.outcome import render_outcome
+
+        typer.echo(render_outcome(outcome))
+    if status.terminal:
+        return exit_code_of(status.verdict)
+    typer.echo(f"run {outcome.run.metadata.name} is Pending; the same command resumes it", err=True)
+    return ExitCode.TIMEOUT if outcome.timed_out else ExitCode.INTERRUPTED

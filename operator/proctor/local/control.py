@@ -1,0 +1,150 @@
+"""Client of the gateway's control doors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from proctor.core.ids import AttemptKey
+from proctor.core.trajectory.attempt_json import parse_record
+from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
+from proctor.errors import InvalidInput, Retryable, Terminal
+from proctor.reconcile.observed import ProbeSeen
+
+_CONNECT_SECONDS = 5.0
+_CALL_SECONDS = 30.0
+POLL_SECONDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The only thing that a sandbox gets: a socket and a token for it."""
+
+    socket: Path
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenProgress:
+    """How far an open attempt is, as its gateway counts it."""
+
+    turns: int
+    tool_calls: int
+    waited_us: int
+
+
+class GatewayControl:
+    """Speaks to the control doors over their socket.
+
+    Args:
+        socket: the control socket.
+        token: the operator's token.
+    """
+
+    def __init__(self, socket: Path, token: str) -> None:
+        self._client = httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
+            base_url="http://gateway",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=httpx.Timeout(_CALL_SECONDS, connect=_CONNECT_SECONDS),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+    async def check_health(self) -> None:
+        """Return if the gateway answers.
+
+        Raises:
+            Retryable: it doesn't, yet.
+        """
+        await self._call("GET", "/runs/health")
+
+    async def probe(self, *, patience: float) -> tuple[ProbeSeen, ...]:
+        """Let the gateway start every server once, and return what each answered.
+
+        Args:
+            patience: seconds until the gateway itself counts as hanging.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+            InvalidInput: it refuses.
+        """
+        answer = await self._call("POST", "/runs/probe", timeout=patience)
+        return tuple(_parse_probe(server) for server in answer["servers"])
+
+    async def open(self, key: AttemptKey, *, deadline_seconds: int) -> Door:
+        """Open an attempt.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+            InvalidInput: it refuses.
+        """
+        body = {"cell": str(key.cell), "attempt": key.attempt, "deadlineSeconds": deadline_seconds}
+        answer = await self._call("POST", "/runs/attempts", json=body)
+        return Door(Path(answer["socket"]), answer["token"])
+
+    async def end(self, key: AttemptKey, exit_: ProcessExit) -> None:
+        """Tell how an attempt's process ended.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+            InvalidInput: it knows no such open attempt.
+        """
+        body = {"cause": exit_.cause.value, "exitCode": exit_.exit_code, "message": exit_.message}
+        await self._call("POST", f"/runs/attempts/{key.opaque_id}/end", json=body)
+
+    async def list_ended(self, after: int, *, wait: int) -> list[AttemptRecord]:
+        """Return attempts whose rows the store has, but the first ``after``; wait for one if there is none yet.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+        """
+        answer = await self._call(
+            "GET", "/runs/attempts", params={"after": after, "wait": wait}, timeout=wait + _CALL_SECONDS
+        )
+        return [parse_record(values) for values in answer["attempts"]]
+
+    async def read_progress(self) -> dict[str, OpenProgress]:
+        """Return the open attempts by their opaque ids.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+        """
+        answer = await self._call("GET", "/runs/progress")
+        return {seen["id"]: OpenProgress(seen["turns"], seen["toolCalls"], seen["waitedUs"]) for seen in answer["open"]}
+
+    async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
+        try:
+            reply = await self._client.request(method, path, **options)
+            answer = reply.json() if reply.content else None
+        except (httpx.HTTPError, ValueError) as e:
+            raise Retryable(f"asking the gateway for {method} {path}: {e or type(e).__name__}") from e
+        if reply.is_success:
+            return answer
+        problem = _describe_problem(answer)
+        if reply.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+            raise InvalidInput(f"the gateway refused {method} {path}: {problem}")
+        raise Terminal(f"the gateway failed at {method} {path}: {problem}")
+
+
+def _describe_problem(answer: object) -> str:
+    if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
+        return str(answer["error"].get("message", ""))[:400]
+    return str(answer)[:400]
+
+
+def _parse_probe(values: dict[str, Any]) -> ProbeSeen:
+    error = values["error"]
+    return ProbeSeen(
+        server=values["server"],
+        scenario=values["scenario"],
+        tools_digest=values["digest"],
+        reason="ServerNotReady" if error else "",
+        message=error,
+    )

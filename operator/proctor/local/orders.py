@@ -1,0 +1,117 @@
+"""What the run's own programs are told when they start; secrets go over their standard input alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.api.suite import EvalSuiteSpec
+from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
+from proctor.core.scenarios.brief import load_brief
+from proctor.core.scenarios.policies import load_policies
+from proctor.errors import Terminal
+from proctor.local.kept_engine import KeptEngine
+from proctor.local.request import RunRequest
+from proctor.local.rundir import RunDir
+from proctor.local.serving import LocalDatasets
+
+RESULTS_DATABASE = "proctor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """Builds the configurations of the gateway and the grader.
+
+    Attributes:
+        request: what was asked for.
+        run: the run's uid.
+        suite: the frozen suite.
+        directory: the run's files.
+        results: the results engine, or where results go.
+        datasets: the run's datasets.
+        secrets: values by ``name/key``.
+    """
+
+    request: RunRequest
+    run: str
+    suite: EvalSuiteSpec
+    directory: RunDir
+    results: KeptEngine
+    datasets: LocalDatasets
+    secrets: Mapping[str, str] = field(repr=False)
+
+    def build_gateway(self) -> Mapping[str, Any]:
+        """Return the gateway's configuration, but for what is drawn at every start."""
+        return {
+            "run": self.run,
+            "suite": self.suite.to_file(),
+            "scenarios": {scenario.name: self._build_scenario(scenario.name) for scenario in self.suite.scenarios},
+            "secrets": dict(self.secrets),
+            "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
+            "spoolDir": str(self.directory.spool),
+            "sandbox": self.request.sandbox.value,
+            "allowedHosts": [*DEFAULT_ALLOWED_HOSTS, *self.request.allowed_hosts],
+        }
+
+    def build_grader(self) -> Mapping[str, Any]:
+        """Return the grader's configuration."""
+        return {
+            "run": self.run,
+            "suite": self.suite.to_file(),
+            "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
+            "scenarios": {
+                scenario.name: {
+                    "directory": str(self.request.scenario_dir(scenario.name)),
+                    "facts": self._read_facts(scenario.name),
+                }
+                for scenario in self.suite.scenarios
+            },
+            "secrets": self._judge_secrets(),
+            "allowedHosts": [*DEFAULT_ALLOWED_HOSTS, *self.request.allowed_hosts],
+            "summary": str(self.directory.summary),
+        }
+
+    def _build_scenario(self, name: str) -> dict[str, Any]:
+        folder = self.request.scenario_dir(name)
+        return {
+            "brief": load_brief(folder).model_dump(mode="json"),
+            "policies": _load_policies(folder),
+            "dataset": render_login(self.datasets.endpoint_of(name)),
+        }
+
+    def _read_facts(self, name: str) -> dict[str, Any]:
+        record = self.datasets.record_of(name)
+        sheet = self.datasets.answer_source(name)
+        digest = record.sheets.get(sheet or "")
+        if digest is None:
+            raise Terminal(f"dataset of scenario {name}: its record has no facts for the answer key")
+        return dict(record.model_dump(mode="json")["facts"][digest])
+
+    def _judge_secrets(self) -> dict[str, str]:
+        judge = self.suite.judge.anthropic
+        if judge is None:
+            return {}
+        name = f"{judge.secret_key_ref.name}/{judge.secret_key_ref.key}"
+        return {name: self.secrets[name]} if name in self.secrets else {}
+
+
+def render_login(endpoint: Endpoint) -> dict[str, Any]:
+    """Return an endpoint as the programs' configurations have it."""
+    login: dict[str, Any] = {
+        "host": endpoint.host,
+        "port": endpoint.port,
+        "user": endpoint.user,
+        "password": endpoint.password,
+        "database": endpoint.database,
+    }
+    return login | {"secure": True} if endpoint.secure else login
+
+
+def _load_policies(folder: Path) -> dict[str, Any]:
+    """Return a scenario's policies; a scenario may have none, if no cell is scripted."""
+    if not (folder / "policies.yaml").is_file():
+        return {}
+    return load_policies(folder).model_dump(mode="json")

@@ -1,0 +1,87 @@
+"""What can be refused before anything is started: every mistake here would cost minutes or money later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from proctor.adapters.sandbox.availability import sandbox_available
+from proctor.adapters.sandbox.commands import find_program
+from proctor.api.suite import AgentRuntime, EvalSuiteSpec
+from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
+from proctor.errors import InvalidInput
+from proctor.local.request import RunRequest, SandboxChoice
+
+SCENARIO_PARTS = ("brief.yaml", "recipe.yaml", "answer.yaml")
+
+
+def check_request(request: RunRequest) -> None:
+    """Check all that can be checked without starting anything.
+
+    Raises:
+        InvalidInput: with every problem found, one per line.
+    """
+    problems = [
+        *_check_scenarios(request),
+        *_check_commands(request.suite.spec),
+        *_check_hosts(request),
+        *_check_agent(request.suite.spec),
+        *_check_sandbox(request),
+    ]
+    if problems:
+        raise InvalidInput("\n".join(problems))
+
+
+def search_path() -> str:
+    """Return where servers' commands are looked for."""
+    return os.environ.get("PATH", os.defpath)
+
+
+def _check_scenarios(request: RunRequest) -> Iterator[str]:
+    for scenario in request.suite.spec.scenarios:
+        try:
+            folder = request.scenario_dir(scenario.name)
+        except InvalidInput as error:
+            yield str(error)
+            continue
+        for part in SCENARIO_PARTS:
+            if not (folder / part).is_file():
+                yield f"scenario {scenario.name!r}: {folder / part} is missing"
+
+
+def _check_commands(suite: EvalSuiteSpec) -> Iterator[str]:
+    for server in suite.servers:
+        command = server.stdio.command if server.stdio is not None else server.http.command if server.http else None
+        if command is None:
+            if server.http is None or server.http.url is None:
+                yield f"server {server.name!r}: it has no command; on one machine the command runs, not the image"
+            continue
+        try:
+            find_program(command[0], search_path())
+        except InvalidInput as error:
+            yield f"server {server.name!r}: {error}"
+
+
+def _check_hosts(request: RunRequest) -> Iterator[str]:
+    allowed = {*DEFAULT_ALLOWED_HOSTS, *request.allowed_hosts}
+    suite = request.suite.spec
+    urls = [(f"model {model.name!r}", model.anthropic.url) for model in suite.models if model.anthropic is not None]
+    if suite.judge.anthropic is not None:
+        urls.append(("judge", suite.judge.anthropic.url))
+    for what, url in urls:
+        parts = urlsplit(url)
+        if parts.netloc not in allowed and parts.hostname not in allowed:
+            yield f"{what}: host {parts.netloc} is not allowed; if it may see the key, add --allow-host {parts.netloc}"
+
+
+def _check_agent(suite: EvalSuiteSpec) -> Iterator[str]:
+    if suite.agent.runtime is not AgentRuntime.BUILTIN:
+        yield f"agent.runtime {suite.agent.runtime}: only Builtin runs on one machine yet"
+
+
+def _check_sandbox(request: RunRequest) -> Iterator[str]:
+    if request.sandbox is SandboxChoice.BWRAP:
+        reason = sandbox_available()
+        if reason is not None:
+            yield reason

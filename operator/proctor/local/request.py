@@ -1,0 +1,79 @@
+"""What a person asked for on one machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from proctor.api.suite import EvalSuite
+from proctor.errors import InvalidInput
+
+
+class SandboxChoice(StrEnum):
+    """How strangers' code is run."""
+
+    BWRAP = "bwrap"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ClickHouseUrl:
+    """A ClickHouse that somebody else runs."""
+
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """One `proctor run`.
+
+    Attributes:
+        suite: as asked for, overrides applied, anchor not yet resolved.
+        data_dir: engines, datasets, runs.
+        scenarios_dirs: folders that hold scenario folders, looked through in order.
+        secrets_dir: ``DIR/name/key`` files; None for the environment alone.
+        sandbox: how agents and servers are run.
+        allowed_hosts: hosts that requests of models may go to, beside the provider's own.
+        clickhouse_url: None for the embedded engine.
+        new: never resume.
+        timeout: seconds until the command gives up and leaves the run Pending; None for never.
+    """
+
+    suite: EvalSuite
+    data_dir: Path
+    scenarios_dirs: tuple[Path, ...]
+    secrets_dir: Path | None = None
+    sandbox: SandboxChoice = SandboxChoice.BWRAP
+    allowed_hosts: tuple[str, ...] = ()
+    clickhouse_url: str | None = None
+    new: bool = False
+    timeout: float | None = None
+
+    @property
+    def runs_dir(self) -> Path:
+        """Where runs are."""
+        return self.data_dir / "runs"
+
+    def scenario_dir(self, name: str) -> Path:
+        """Return the folder of a scenario.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        for folder in self.scenarios_dirs:
+            if (folder / name).is_dir():
+                return folder / name
+        known = sorted(
+            {
+                path.name
+                for folder in self.scenarios_dirs
+                if folder.is_dir()
+                for path in folder.iterdir()
+                if path.is_dir()
+            }
+        )
+        raise InvalidInput(
+            f"scenario {name!r}: there is none in {', '.join(map(str, self.scenarios_dirs))}; "
+            f"known: {', '.join(known) or 'none'}; your own go to --scenarios DIR"
+        )
