@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -17,8 +16,6 @@ from proctor.local.control import Door
 from proctor.local.gateway import Gateway
 from proctor.local.journal import AttemptJournal
 from proctor.reconcile.observed import AttemptSeen, AttemptState
-
-_POLL_SECONDS = 0.05
 
 
 class RunningAgent(Protocol):
@@ -56,6 +53,7 @@ class _Entry:
     stop_cause: ExitCause | None = None
     exit: ProcessExit | None = None
     telling: bool = False
+    life: asyncio.Task[None] | None = None
 
 
 class Agents:
@@ -77,7 +75,6 @@ class Agents:
         launch: AgentLauncher,
         *,
         deadline_seconds: int,
-        notify: Callable[[], None],
         background: Background,
         clock: Clock = utc_now,
     ) -> None:
@@ -85,7 +82,6 @@ class Agents:
         self._gateway = gateway
         self._launch = launch
         self._deadline_seconds = deadline_seconds
-        self._notify = notify
         self._clock = clock
         self._entries: dict[AttemptKey, _Entry] = {}
         self._background = background
@@ -103,8 +99,8 @@ class Agents:
         """
         if key not in self._entries:
             self._journal.note_start(key)
-            self._entries[key] = _Entry(key, self._clock())
-            self._background.spawn(self._live(self._entries[key]))
+            entry = self._entries[key] = _Entry(key, self._clock())
+            entry.life = self._background.spawn(self._live(entry))
 
     def stop(self, key: AttemptKey, cause: ExitCause) -> None:
         """Begin to stop an attempt's process, unless that was begun."""
@@ -125,10 +121,8 @@ class Agents:
         """End every process; attempts are left as they are."""
         for key in list(self._entries):
             self.stop(key, ExitCause.CANCELLED)
-        while any(
-            entry.process is not None or entry.state is AttemptState.STARTING for entry in self._entries.values()
-        ):
-            await asyncio.sleep(_POLL_SECONDS)
+        lives = [entry.life for entry in self._entries.values() if entry.life is not None]
+        await asyncio.gather(*lives, return_exceptions=True)
 
     def _see(self, entry: _Entry) -> AttemptSeen:
         state, exit_ = entry.state, entry.exit
@@ -161,7 +155,7 @@ class Agents:
             return
         entry.running = self._clock()
         entry.state = AttemptState.RUNNING
-        self._notify()
+        self._background.notify()
         if entry.stop_cause is not None:
             await entry.process.terminate()
         exit_ = await entry.process.wait()
@@ -173,7 +167,7 @@ class Agents:
         entry.exit = exit_
         entry.state = state
         entry.process = None
-        self._notify()
+        self._background.notify()
 
     async def _tell(self, entry: _Entry, exit_: ProcessExit) -> None:
         try:
@@ -185,4 +179,4 @@ class Agents:
         else:
             entry.state = AttemptState.ENDING
         entry.telling = False
-        self._notify()
+        self._background.notify()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+_Outcome = TypeVar("_Outcome")
 
 
 class Background:
@@ -15,11 +17,11 @@ class Background:
     """
 
     def __init__(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
+        self.notify = notify
         self._tasks: set[asyncio.Task[Any]] = set()
         self._failed: BaseException | None = None
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def spawn(self, work: Coroutine[Any, Any, _Outcome]) -> asyncio.Task[_Outcome]:
         """Begin something."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
@@ -46,4 +48,4 @@ class Background:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None and self._failed is None:
             self._failed = task.exception()
-        self._notify()
+        self.notify()

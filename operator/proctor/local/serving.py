@@ -47,7 +47,6 @@ class LocalDatasets:
         clones_dir: where the run's clones are; of this run alone, emptied first.
         log_dir: takes the engines' logs.
         background: runs what goes on beside the passes.
-        notify: called whenever something changed.
     """
 
     def __init__(
@@ -58,14 +57,12 @@ class LocalDatasets:
         clones_dir: Path,
         log_dir: Path,
         background: Background,
-        notify: Callable[[], None],
     ) -> None:
         self._datasets = {name: _Dataset(request) for name, request in requests.items()}
         self._data_dir = data_dir
         self._clones_dir = clones_dir
         self._log_dir = log_dir
         self._background = background
-        self._notify = notify
         self._engines: dict[str, KeptEngine] = {}
         self.faults: list[Terminal] = []
         # Clones of an executor that was killed hold nothing that the dataset doesn't.
@@ -105,7 +102,7 @@ class LocalDatasets:
         self._engines[record.hash] = KeptEngine(
             clone,
             log=self._log_dir / f"dataset-{record.hash}.log",
-            notify=self._notify,
+            notify=self._background.notify,
             access=Access(agent_database=record.database),
         )
         self._engines[record.hash].start()
@@ -165,7 +162,7 @@ class LocalDatasets:
     async def _seed(self, dataset: _Dataset) -> None:
         def note(progress: Progress) -> None:
             dataset.share = progress.rows / progress.total if progress.total else 0.0
-            self._notify()
+            self._background.notify()
 
         for attempt in range(1, _MAX_SEEDINGS + 1):
             try:

@@ -184,7 +184,6 @@ class _Session:
             clones_dir=request.data_dir / "clones" / directory.name,
             log_dir=directory.path / "logs",
             background=self._background,
-            notify=self._changed.set,
         )
         self._world = self._build_world(journal, sockets_root, secrets)
 
@@ -262,7 +261,6 @@ class _Session:
             gateway,
             build_launcher(self._suite, self._request.sandbox, private=private),
             deadline_seconds=self._suite.agent.deadline_seconds,
-            notify=notify,
             background=self._background,
         )
         return World(
