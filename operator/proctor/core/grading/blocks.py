@@ -1,0 +1,191 @@
+"""The blocks of an answer: paragraphs, list items and table rows, each with what its heading says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import re2
+
+from proctor.core.grading.cues import PatternSet
+
+_MAX_HEADING_WORDS = 9
+_MAX_INLINE_HEADING_WORDS = 6
+
+
+class Heading(StrEnum):
+    """What a heading says about that which stands under it."""
+
+    CLAIM = "claim"  # "Root cause"
+    RULED_OUT = "ruled_out"  # "Not the cause", "Other errors"
+    OPEN = "open"  # "Possible causes", "Next steps"
+    PLAIN = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A paragraph, a list item or a table row.
+
+    Attributes:
+        text: its words, without marks of lists, tables or emphasis.
+        heading: what the heading above it says.
+        leads: whether a claim's heading stands directly above it.
+    """
+
+    text: str
+    heading: Heading
+    leads: bool
+
+
+_HEADINGS = PatternSet(
+    [
+        (
+            Heading.RULED_OUT,
+            (
+                r"rul(?:ed|es|ing)?[ -]?out|\bnot (?:the |a |an )?(?:\w+ )?(?:cause|culprit|related|involved|"
+                r"behind|responsible|it)|unrelated|red herring|decoy|distract|exclu|dismiss|eliminat|\bnoise|"
+                r"\bother (?:\w+ )?(?:\w+ )?(?:errors?|issues?|problems?|findings?|anomal|failures?|incidents?|"
+                r"signals?|noise|things?)|else|innocent|irrelevant|\bcleared|non-caus|false (?:lead|alarm)|"
+                r"coincid|background|ausgeschlossen|nicht die ursache|descartad|écarté|not behind"
+            ),
+        ),
+        (
+            Heading.OPEN,
+            (
+                r"hypothes|\bpossibl|\bpotential|candidate|suspect|\bmight\b|\bmay\b|\bcould\b|next steps?|"
+                r"open (?:question|point)|recommend|to (?:check|verify|investigate)|\btodo\b|\bplan\b|mitigation|"
+                r"remediation|\bfix(?:es)?\b|follow[- ]?up|theor(?:y|ies)|\boptions?\b|what i (?:checked|looked)|"
+                r"considered|unknown|checks?\b|speculat"
+            ),
+        ),
+        (
+            Heading.CLAIM,
+            (
+                r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|\bfindings?\b|conclusion|verdict|\banswer\b|"
+                r"what (?:went wrong|happened|fails|failed|broke|is wrong)|\bfault\b|\breason\b|\bwhy\b|tl;?dr|"
+                r"\bsummary\b|bottom line|ursache|causa\b"
+            ),
+        ),
+    ]
+)
+_CLAIMING = PatternSet(
+    [("cause", r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|verdict|\bfault\b|\breason\b|ursache|causa\b")]
+)
+_CAUSES = PatternSet([("causes", r"\b(?:causes|culprits|reasons|faults|ursachen|causas)\b")])
+_ITEM = re2.compile(r"^[ \t]{0,12}(?:[-*+]|\(?[0-9a-z]{1,2}[.)])[ \t]+")
+_RULE = re2.compile(r"^[ \t|:=_*-]+$")
+_MARKS = str.maketrans("", "", "*`~")
+
+
+def classify_heading(text: str) -> Heading:
+    """Say what a heading says; denial wins over doubt, and doubt over a claim: "not the cause", "possible causes"."""
+    found = _HEADINGS.find(text)
+    for heading in (Heading.RULED_OUT, Heading.OPEN, Heading.CLAIM):
+        if heading in found:
+            return heading
+    return Heading.PLAIN
+
+
+def read_blocks(text: str) -> list[Block]:
+    """Cut a clean answer into its blocks, in order."""
+    return list(_Reader(text.lower()).blocks())
+
+
+class _Reader:
+    """Walks the lines once; holds the heading that counts, and the paragraph that is growing."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = text.split("\n")
+        self._heading = Heading.PLAIN
+        self._of_list = False
+        self._fresh = False
+        self._columns: list[str] = []
+        self._words: list[str] = []
+        self._item = False
+
+    def blocks(self) -> Iterator[Block]:
+        for raw in self._lines:
+            line = raw.strip()
+            if (
+                not line
+                or line.startswith("```")
+                or (len(line) > 1 and _RULE.match(line) is not None and "|" not in line)
+            ):
+                yield from self._flush()
+                self._columns = self._columns if line else []
+            elif line.startswith("#"):
+                yield from self._flush()
+                self._open(line.lstrip("# ").translate(_MARKS), of_list=False)
+            elif line.startswith("|") or line.count("|") > 1:
+                yield from self._flush()
+                yield from self._row(line)
+            else:
+                yield from self._words_of(raw, line)
+        yield from self._flush()
+
+    def _words_of(self, raw: str, line: str) -> Iterator[Block]:
+        mark = _ITEM.match(raw)
+        if mark is not None:
+            yield from self._flush()
+            line, self._item = raw[mark.end() :].strip(), True
+        elif self._is_heading(line) and not self._words:
+            self._open(line.strip(":* _"), of_list=line.rstrip("*_ ").endswith(":"))
+            return
+        self._words.append(line.translate(_MARKS))
+
+    def _is_heading(self, line: str) -> bool:
+        """A line of its own that ends in a colon, or is all bold."""
+        marked = line.rstrip("*_ ").endswith(":") or (line.startswith(("**", "__")) and line.endswith(("**", "__")))
+        return marked and len(line.split()) <= _MAX_HEADING_WORDS
+
+    def _open(self, heading: str, *, of_list: bool) -> None:
+        self._heading = classify_heading(heading) if heading else Heading.PLAIN
+        if self._heading is Heading.CLAIM and not _CLAIMING.find(heading):
+            self._heading = Heading.PLAIN  # "Summary" tells that a finding follows, not that each line is the cause
+        self._of_list, self._fresh, self._columns = of_list, True, []
+
+    def _flush(self) -> Iterator[Block]:
+        if not self._words:
+            return
+        text, item = " ".join(self._words), self._item
+        self._words, self._item = [], False
+        if self._of_list and not item and not self._fresh:
+            self._heading = Heading.PLAIN  # "Ruled out:" speaks of the list below it, not of what follows that list
+        leads = self._heading is Heading.CLAIM and (self._fresh or (item and self._of_list))
+        self._fresh = False
+        yield Block(text, self._heading, leads)
+
+    def _row(self, line: str) -> Iterator[Block]:
+        cells = [cell.strip().translate(_MARKS) for cell in line.strip("|").split("|")]
+        if _RULE.match(line) is not None:
+            return
+        if not self._columns:
+            self._columns = cells
+            return
+        parts = [_cell(name, cell) for name, cell in zip(self._columns, cells, strict=False) if cell]
+        parts += cells[len(self._columns) :]
+        self._fresh = False
+        yield Block(", ".join(parts), self._heading, leads=False)
+
+
+def _cell(column: str, cell: str) -> str:
+    """A cell that answers its column's question is read with it: "root cause?" and "yes"."""
+    if cell in ("yes", "true", "y") and _CLAIMING.find(column):
+        return "is the root cause"
+    if cell in ("no", "false", "n", "none", "-"):
+        return f"{column}: no"
+    return cell
+
+
+def lists_causes(sentence: str) -> bool:
+    """Whether an early colon is followed by causes in the plural, each of which then is one."""
+    return bool(_CAUSES.find(sentence.partition(":")[0]))
+
+
+def inline_heading(sentence: str) -> tuple[Heading, str] | None:
+    """Return what the words before an early colon say, and what follows them: "Ruled out: the CDN"."""
+    head, colon, rest = sentence.partition(":")
+    if not colon or not rest.startswith(" ") or len(head.split()) > _MAX_INLINE_HEADING_WORDS:
+        return None
+    return classify_heading(head), rest.strip()

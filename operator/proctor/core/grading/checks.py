@@ -1,0 +1,190 @@
+"""Checks: what an answer earns by the rubric, without a model (M-A9; grading rules 2 to 4)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+
+from proctor.core.grading.answer_text import clean_answer
+from proctor.core.grading.clauses import Clause, Force, read_clauses
+from proctor.core.grading.combining import score_marks
+from proctor.core.grading.marks import Mark, Programmatic
+from proctor.core.grading.rubric import ALONGSIDE, EFFECT, Rubric
+from proctor.core.scenarios.answer import Criterion, Polarity
+
+_QUOTED = 160
+_LISTED = 2
+"""Suspects that one clause may name beside a finding; a clause with more is a list of everything."""
+
+_ANAPHORS = (
+    "these ",
+    "they ",
+    "they're ",
+    "that ",
+    "this ",
+    "it ",
+    "it's ",
+    "both ",
+    "all ",
+    "neither ",
+    "none ",
+    "those ",
+    "which ",
+    "but ",
+    "and ",
+    "so ",
+)
+_ASSERTED = frozenset({Force.ASSERTED})
+_CLAIMED = frozenset({Force.ASSERTED, Force.DOUBTED})
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A clause and the labels of the patterns that it matches."""
+
+    clause: Clause
+    labels: frozenset[str]
+    suspects: int
+
+
+def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
+    """Grade an answer by checks alone."""
+    text = clean_answer(answer)
+    readings = [_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)]
+    met = {line.id: _find(line, rubric, readings) for line in rubric.criteria}
+    fired = [name for name in rubric.negative_ids if met[name] is not None]
+    remark = _judge_commitment(rubric, readings, met, fired)
+    marks = tuple(_mark(line, met, remark) for line in rubric.criteria)
+    return Programmatic(score=score_marks(marks), checks=marks, remark=remark)
+
+
+def find_statement(rubric: Rubric, criterion: str, sentence: str) -> str | None:
+    """Return the words of a sentence that meet one criterion taken alone; None if none do."""
+    line = next(line for line in rubric.criteria if line.id == criterion)
+    readings = [_read(rubric, clause) for clause in read_clauses(clean_answer(sentence), skip=lambda _: False)]
+    return _find(line, rubric, readings)
+
+
+def _read(rubric: Rubric, clause: Clause) -> _Reading:
+    labels = rubric.clauses.find(clause.text)
+    suspects = sum(f"subject:{name}" in labels for name in rubric.negative_ids)
+    return _Reading(clause, labels, suspects)
+
+
+def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | None:
+    """Return the words that meet a criterion; None if none do."""
+    if line.polarity is Polarity.NEGATIVE:
+        return _find_blame(line, readings, _CLAIMED) or _find_saying(line, readings)
+    own = [reading for reading in readings if reading.suspects <= _LISTED or reading.clause.dismissing]
+    return (
+        _find_blame(line, own, _ASSERTED)
+        or _find_saying(line, own)
+        or _find_together(line, rubric, own)
+        or _find_dismissal(line, readings)
+    )
+
+
+def _find_blame(line: Criterion, readings: Iterable[_Reading], forces: frozenset[Force]) -> str | None:
+    """A clause that names the criterion's subject as the cause of what was reported."""
+    negative = line.polarity is Polarity.NEGATIVE
+    for reading in readings:
+        clause, labels = reading.clause, reading.labels
+        if f"blames:{line.id}" not in labels or clause.force not in forces:
+            continue
+        if negative and (clause.negated or ALONGSIDE in labels):
+            continue
+        if not negative and reading.suspects and " or " in clause.text:
+            continue  # "the database or the CDN": no claim
+        if f"explains:{line.id}" in labels and EFFECT not in labels:
+            continue
+        return clause.text
+    return None
+
+
+def _find_saying(line: Criterion, readings: Iterable[_Reading]) -> str | None:
+    negative = line.polarity is Polarity.NEGATIVE
+    for reading in readings:
+        if f"says:{line.id}" in reading.labels and reading.clause.force is Force.ASSERTED:
+            if negative and reading.clause.negated:
+                continue
+            return reading.clause.text
+    return None
+
+
+def _find_together(line: Criterion, rubric: Rubric, readings: Iterable[_Reading]) -> str | None:
+    """A sentence whose asserted clauses hold all parts of one statement, in any order."""
+    if not line.together:
+        return None
+    sentences: dict[int, list[str]] = defaultdict(list)
+    for reading in readings:
+        if reading.clause.force is Force.ASSERTED:
+            sentences[reading.clause.sentence].append(reading.clause.text)
+    for pieces in sentences.values():
+        text = ", ".join(pieces)
+        labels = rubric.sentences.find(text)
+        for number, parts in enumerate(rubric.parts[line.id]):
+            if all(f"{line.id}:{number}:{part}" in labels for part in range(parts)):
+                return text
+    return None
+
+
+def _find_dismissal(line: Criterion, readings: list[_Reading]) -> str | None:
+    """A clause that rules a suspect out: in itself, or by taking up the clause before it ("these are unrelated")."""
+    label = f"suspect:{line.id}"
+    for index, reading in enumerate(readings):
+        if not reading.clause.dismissing:
+            continue
+        if label in reading.labels:
+            return reading.clause.text
+        before = readings[index - 1] if index else None
+        if (
+            before is not None
+            and label in before.labels
+            and before.clause.block == reading.clause.block
+            and reading.clause.text.startswith(_ANAPHORS)
+            and not any(name.startswith("blames:") for name in before.labels)
+        ):
+            return f"{before.clause.text}, {reading.clause.text}"
+    return None
+
+
+def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, str | None], fired: list[str]) -> str:
+    """Say why the whole earns nothing: it claims nothing, or too much (rule 2). Empty if it commits to a finding."""
+    claimed = any(
+        line.blames and line.polarity is Polarity.POSITIVE and _find_blame(line, readings, _ASSERTED) is not None
+        for line in rubric.criteria
+    )
+    if len(fired) > rubric.most_blamed:
+        return f"it blames {len(fired)} things that are not the cause: {', '.join(fired)}"
+    if fired and not claimed:
+        return f"the cause that it names is another: {fired[0]}"
+    if not claimed and any(reading.clause.refusing for reading in readings):
+        return "it says that it does not know the cause"
+    if not any(met[line.id] for line in rubric.criteria if line.polarity is Polarity.POSITIVE and not line.needs):
+        return "it holds no finding"
+    return ""
+
+
+def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
+    words = met[line.id]
+    if line.polarity is Polarity.NEGATIVE:
+        why = "is not blamed" if words is None else f"blames it: {_quoted(words)}"
+        return Mark(line.id, line.weight, line.polarity, words is None, why)
+    if words is None:
+        return Mark(line.id, line.weight, line.polarity, satisfied=False, why="nothing in the answer says so")
+    if remark:
+        return Mark(line.id, line.weight, line.polarity, satisfied=False, why=f"does not count: {remark}")
+    if line.needs and not any(met[needed] for needed in line.needs):
+        return Mark(
+            line.id, line.weight, line.polarity, satisfied=False, why=f"counts only with {' or '.join(line.needs)}"
+        )
+    return Mark(line.id, line.weight, line.polarity, satisfied=True, why=f"says: {_quoted(words)}")
+
+
+def _quoted(words: str) -> str:
+    return f'"{words}"' if len(words) <= _QUOTED else f'"{words[:_QUOTED]}…"'
+
+
+EMPTY = Programmatic(score=Decimal("0.0000"), checks=(), remark="there is no answer")

@@ -1,0 +1,293 @@
+"""Clauses and their force: what an answer asserts, denies, doubts or only considers (grading rule 3).
+
+A clause is cut where its negation ends: at "but", "rather than", ", not", ", which", at a semicolon or dash, and at an
+"and" or comma that begins another statement. Words are walked once; nothing here backtracks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from proctor.core.grading.blocks import Heading, classify_heading, inline_heading, lists_causes, read_blocks
+from proctor.core.grading.cues import Cue, find_cues
+
+CLAIM_HEAD = "the root cause is"
+_MAX_CLAUSES = 4000
+_MAX_HEADLESS_WORDS = 14
+_MAX_HEAD_WORDS = 4
+
+
+class Force(StrEnum):
+    """How a clause means what it says."""
+
+    ASSERTED = "asserted"
+    DOUBTED = "doubted"
+    DENIED = "denied"
+    CONSIDERED = "considered"
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One statement of an answer.
+
+    Attributes:
+        text: its words, lower case; a claim's head is put in front where it was said before.
+        force: how it is meant.
+        negated: whether it holds any negation, even one that may speak of something else.
+        dismissing: whether it rules out what it speaks of.
+        refusing: whether it says that the cause is not known.
+        sentence: number of its sentence in the answer.
+        block: number of its block.
+    """
+
+    text: str
+    force: Force
+    negated: bool
+    dismissing: bool
+    refusing: bool
+    sentence: int
+    block: int
+
+
+_CUT_BEFORE_WORDS = (
+    "but however although though whereas while yet except unlike despite nor therefore hence thus instead "
+)
+_CUT_BEFORE = frozenset(_CUT_BEFORE_WORDS.split())
+_CUT_BEFORE_PAIRS = frozenset(
+    {
+        "rather than",
+        "instead of",
+        "as opposed",
+        "even though",
+        "other than",
+        "and not",
+        "not because",
+        "and therefore",
+        "and so",
+    }
+)
+_OPENERS = frozenset(
+    {
+        "while",
+        "although",
+        "though",
+        "whereas",
+        "despite",
+        "unlike",
+        "rather",
+        "instead",
+        "even",
+        "if",
+        "besides",
+        "apart",
+    }
+)
+_RELATIVES = frozenset(
+    {
+        "which",
+        "so",
+        "not",
+        "never",
+        "neither",
+        "nor",
+        "none",
+        "who",
+        "unrelated",
+        "independent",
+        "hence",
+        "these",
+        "they",
+        "it",
+        "this",
+    }
+)
+_FINITE_WORDS = (
+    "is are was were isn't aren't wasn't weren't has have had hasn't haven't does do did doesn't don't didn't can "
+    "can't cannot could couldn't will would won't wouldn't fails fail failed times timed returns return returned "
+    "refuses refused shows show showed causes cause caused explains explain breaks broke affects affect affected "
+    "ended began started occurred happened appear appears appeared remains looks seems became becomes comes came "
+    "blocks blocked drops dropped rejects rejected throttles throttled hangs hung surfaces surfaced propagates "
+    "propagated waits waited needs need may might must should touch touches hit hits predate predates precede "
+    "precedes succeed succeeds succeeded complete completes completed "
+)
+_FINITE = frozenset(_FINITE_WORDS.split())
+_ENDINGS = ".!?"
+_ABBREVIATIONS = frozenset(
+    {"e.g.", "i.e.", "etc.", "vs.", "approx.", "ca.", "no.", "min.", "max.", "sec.", "resp.", "incl.", "cf."}
+)
+
+
+def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
+    """Read a clean answer as clauses, in order.
+
+    Args:
+        text: the answer.
+        skip: says of a sentence that it is not the answer's own.
+    """
+    clauses: list[Clause] = []
+    sentence = 0
+    for number, block in enumerate(read_blocks(text)):
+        heading = block.heading
+        for position, words in enumerate(_sentences(block.text)):
+            sentence += 1
+            if skip(words):
+                continue
+            inline = inline_heading(words)
+            if inline is not None and inline[0] is not Heading.PLAIN:
+                heading = inline[0]
+            leads = block.leads and position == 0
+            for piece in _statements(words, heading, leads=leads):
+                clauses.append(_weigh(piece, _context(heading, inline, words), sentence, number))
+                if len(clauses) >= _MAX_CLAUSES:
+                    return clauses
+    return clauses
+
+
+def _context(heading: Heading, inline: tuple[Heading, str] | None, words: str) -> Heading:
+    """A sentence that itself speaks of a cause leaves the shadow of a heading further up in its paragraph."""
+    if (
+        heading is Heading.RULED_OUT
+        and inline is None
+        and words.startswith(("the root cause", "root cause", "the cause"))
+    ):
+        return Heading.PLAIN
+    return heading
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Cut at full stops that end a word, never inside a host name, a number or an abbreviation."""
+    words: list[str] = []
+    for word in text.split():
+        words.append(word)
+        bare = word.rstrip("\"')]")
+        if bare[-1:] in tuple(_ENDINGS) and word not in _ABBREVIATIONS and bare.strip("(") not in _ABBREVIATIONS:
+            yield " ".join(words)
+            words = []
+    if words:
+        yield " ".join(words)
+
+
+def _statements(sentence: str, heading: Heading, *, leads: bool) -> Iterator[str]:
+    """The clauses of a sentence, heads of claims carried over to where they are left out."""
+    listed = heading is Heading.CLAIM and lists_causes(sentence)
+    said, head = "", CLAIM_HEAD if leads else ""
+    for number, piece in enumerate(_cut(sentence.split())):
+        text = " ".join(piece).strip(" ,;")
+        if not text:
+            continue
+        headless = len(piece) <= _MAX_HEADLESS_WORDS and not _has_verb(piece)
+        if head or (listed and number > 0):
+            text, head = _with_head(text), ""
+        elif number > 0:
+            text = _carry_on(text, said, headless=headless, claiming=heading is Heading.CLAIM)
+        if headless and len(piece) <= _MAX_HEAD_WORDS and classify_heading(text) is Heading.CLAIM:
+            head = CLAIM_HEAD  # "Root cause - the database": the dash stands for a verb
+        said = _head_of_denial(text) or said
+        yield text
+
+
+def _with_head(text: str) -> str:
+    return text if find_cues(text) & {Cue.CLAIMS} else f"{CLAIM_HEAD} {text}"
+
+
+def _carry_on(text: str, said: str, *, headless: bool, claiming: bool) -> str:
+    """Say in full what a clause leaves out: "not the CDN but the database", "the CDN is not, the database is"."""
+    if text.startswith("but ") and said and headless:
+        return f"{said} {text.removeprefix('but ').removeprefix('rather ')}"
+    if headless and claiming:
+        return f"{CLAIM_HEAD} {text}"
+    bare = text.rstrip(".,;!")
+    if said and bare.endswith((" is", " are", " was", " were", " does", " did")):
+        return f"{bare} the root cause"
+    return text
+
+
+def _head_of_denial(text: str) -> str:
+    """``the root cause is`` of "the root cause is not the CDN": what "but …" goes on with."""
+    cues = find_cues(text)
+    if Cue.DENIES not in cues or not (Cue.CLAIMS in cues or text.startswith(("it ", "it's ", "this "))):
+        return ""
+    return CLAIM_HEAD
+
+
+def _has_verb(words: list[str]) -> bool:
+    return any(word.strip(".,;:!()'\"") in _FINITE or word.endswith("n't") for word in words)
+
+
+def _cut(words: list[str]) -> Iterator[list[str]]:
+    """Cut a sentence's words into clauses."""
+    piece: list[str] = []
+    opened = bool(words) and words[0].strip(",") in _OPENERS
+    for index, word in enumerate(words):
+        if piece and _begins(words, index, piece, opened=opened):
+            yield piece
+            piece, opened = [], word.strip(",") in _OPENERS
+        if word not in ("-", "--", "->") or not piece or word == "->":
+            piece.append(word)
+        if word.endswith(";"):
+            yield piece
+            piece = []
+    if piece:
+        yield piece
+
+
+def _begins(words: list[str], index: int, piece: list[str], *, opened: bool) -> bool:
+    """Whether another clause begins at a word."""
+    word, before = words[index].strip("(,"), words[index - 1]
+    pair = f"{word} {words[index + 1].strip(',')}" if index + 1 < len(words) else word
+    if words[index] in ("-", "--") or word in _CUT_BEFORE or pair in _CUT_BEFORE_PAIRS or before in ("-", "--"):
+        return True
+    if words[index].startswith("(") and word in ("not", "rather", "unlike", "nor"):
+        return True
+    if before.endswith(","):
+        if opened or word in _RELATIVES:
+            return True
+        return (_has_verb(piece) or piece[0] in ("not", "and")) and _has_verb(_until_comma(words, index))
+    if word == "and":
+        return _has_verb(piece) and _has_verb(_until_comma(words, index + 1)[:6])
+    return False
+
+
+def _until_comma(words: list[str], index: int) -> list[str]:
+    """The words up to the next comma or end, at most a dozen."""
+    found: list[str] = []
+    for word in words[index : index + 12]:
+        found.append(word)
+        if word[-1:] in (",", ";"):
+            break
+    return found
+
+
+def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
+    cues = find_cues(text)
+    force = _force(cues)
+    denied_above = heading is Heading.RULED_OUT
+    if denied_above and force is Force.ASSERTED:
+        force = Force.DENIED
+    elif heading is Heading.OPEN and force is Force.ASSERTED:
+        force = Force.DOUBTED
+    return Clause(
+        text=text,
+        force=force,
+        negated=Cue.LIMITS in cues or (Cue.NEGATES in cues and not cues & {Cue.FAILS, Cue.AFFIRMS, Cue.OPEN}),
+        dismissing=Cue.OPEN not in cues
+        and force is not Force.CONSIDERED
+        and (denied_above or force is Force.DENIED or Cue.DISMISSES in cues),
+        refusing=Cue.REFUSES in cues,
+        sentence=sentence,
+        block=block,
+    )
+
+
+def _force(cues: frozenset[str]) -> Force:
+    if Cue.CONSIDERS in cues:
+        return Force.CONSIDERED
+    if Cue.OPEN in cues:
+        return Force.DOUBTED
+    if Cue.DENIES in cues and Cue.AFFIRMS not in cues:
+        return Force.DENIED
+    if Cue.DOUBTS in cues:
+        return Force.DOUBTED
+    return Force.ASSERTED

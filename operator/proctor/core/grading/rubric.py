@@ -1,0 +1,108 @@
+"""A rubric made ready: all its patterns, with a dataset's facts put in, as two automata."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import re2
+
+from proctor.core.grading.blame import build_alongside, build_blames, build_explained
+from proctor.core.grading.cues import PatternSet
+from proctor.core.grading.echo import Echo
+from proctor.core.grading.facts import FactValues, check_facts, expand_terms, fill_pattern
+from proctor.core.scenarios.answer import AnswerKey, Criterion, Polarity
+from proctor.errors import InvalidInput
+
+EFFECT = "effect"
+ALONGSIDE = "alongside"
+_MAX_PROGRAM = 20_000
+"""Instructions of one compiled pattern: RE2 is linear in text, but also in this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """What `check_answer` needs; build it once per dataset, use it for all answers.
+
+    Attributes:
+        criteria: the rubric's lines, in order.
+        most_blamed: with more negative criteria fired, an answer commits to nothing.
+        clauses: patterns of single clauses, labelled ``kind:criterion``.
+        sentences: patterns of parts of sentences, labelled ``criterion:statement:part``.
+        parts: per criterion, how many parts each of its statements has.
+        echoes: recognises sentences of the brief.
+        digest: names the rubric in grades.
+        facts: the facts' values as text.
+    """
+
+    criteria: tuple[Criterion, ...]
+    most_blamed: int
+    clauses: PatternSet
+    sentences: PatternSet
+    parts: dict[str, tuple[int, ...]]
+    echoes: Echo
+    digest: str
+    facts: dict[str, str]
+
+    @property
+    def negative_ids(self) -> tuple[str, ...]:
+        """The criteria that an answer must not meet."""
+        return tuple(line.id for line in self.criteria if line.polarity is Polarity.NEGATIVE)
+
+
+def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
+    """Make a rubric ready.
+
+    Args:
+        key: the scenario's answer key.
+        facts: the values of its facts in the dataset.
+        told: the brief, whose sentences earn nothing when given back.
+
+    Raises:
+        InvalidInput: a fact is missing, or a pattern is no RE2 syntax; the message names it.
+    """
+    texts = check_facts(key, facts)
+    known = expand_terms(key, texts)
+    effect = fill_pattern(key.effect, known)
+    clauses = [(EFFECT, effect), (ALONGSIDE, build_alongside())]
+    sentences: list[tuple[str, str]] = []
+    for line in key.criteria:
+        clauses += _clause_patterns(line, known, effect)
+        for number, parts in enumerate(line.together):
+            sentences += [
+                (f"{line.id}:{number}:{index}", fill_pattern(part, known)) for index, part in enumerate(parts)
+            ]
+    for label, pattern in (*clauses, *sentences):
+        _check_pattern(label, pattern)
+    return Rubric(
+        criteria=tuple(key.criteria),
+        most_blamed=key.most_blamed,
+        clauses=PatternSet(clauses),
+        sentences=PatternSet(sentences),
+        parts={line.id: tuple(len(parts) for parts in line.together) for line in key.criteria},
+        echoes=Echo(told),
+        digest=key.rubric_digest,
+        facts=texts,
+    )
+
+
+def _clause_patterns(line: Criterion, known: dict[str, str], effect: str) -> list[tuple[str, str]]:
+    found = [(f"says:{line.id}", fill_pattern(pattern, known)) for pattern in line.says]
+    if line.blames:
+        subject = "|".join(f"(?:{fill_pattern(pattern, known)})" for pattern in line.blames)
+        found += [(f"blames:{line.id}", pattern) for pattern in build_blames(subject, effect)]
+        found += [(f"explains:{line.id}", pattern) for pattern in build_explained(subject, effect)]
+        found.append((f"subject:{line.id}", subject))
+    found += [(f"suspect:{line.id}", fill_pattern(pattern, known)) for pattern in line.dismisses]
+    return found
+
+
+def _check_pattern(label: str, pattern: str) -> None:
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise InvalidInput(f"criterion {label}: pattern is no RE2 syntax: {error}: {pattern[:200]}") from error
+    if compiled.programsize > _MAX_PROGRAM:
+        raise InvalidInput(f"criterion {label}: pattern is too large: use smaller repetitions: {pattern[:200]}")
