@@ -1,0 +1,210 @@
+"""The last thing a run prints: what each arm showed, how they differ, the verdict, and one sentence why.
+
+At most `WIDTH` columns wide with names of ordinary length; colour only where the caller says that the terminal wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from proctor.core.ids import Arm
+from proctor.core.reports.grid import Align, Grid, render_grid
+from proctor.core.stats.observations import (
+    ArmFigures,
+    BaselineArm,
+    CellFate,
+    Comparison,
+    ControlScores,
+    Interval,
+    Side,
+)
+from proctor.core.stats.wording import describe_difference
+from proctor.core.trajectory.outcome import Outcome
+
+WIDTH = 100
+_NONE = "–"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultReport:
+    """A finished run, as its table has it.
+
+    Attributes:
+        run: the run's name.
+        verdict: its word.
+        reason: machine word.
+        summary: one sentence.
+        by_scenario: figures per arm and scenario.
+        comparisons: candidates beside the baseline.
+        controls: the worst control scores.
+        baseline: what the candidates are compared with; None without one.
+        programmatic: no judge took part in the scores.
+        directory: where run.json is; empty to leave it out.
+    """
+
+    run: str
+    verdict: str
+    reason: str
+    summary: str
+    by_scenario: tuple[ArmFigures, ...]
+    comparisons: tuple[Comparison, ...]
+    controls: ControlScores
+    baseline: BaselineArm | None
+    programmatic: bool
+    directory: str = ""
+
+
+_COLOURS: Mapping[str, str] = {"Pass": "32", "Fail": "31", "Inconclusive": "33", "Error": "31", "Cancelled": "33"}
+
+_WORDS: Mapping[Outcome, str] = {
+    Outcome.COMPLETED: "completed",
+    Outcome.GAVE_UP: "gave up",
+    Outcome.TURN_LIMIT: "turn limit",
+    Outcome.BUDGET_LIMIT: "budget",
+    Outcome.TIME_LIMIT: "time limit",
+    Outcome.AGENT_ERROR: "agent error",
+    Outcome.INFRA_ERROR: "infra",
+}
+
+_FATES: Mapping[CellFate, str] = {
+    CellFate.UNGRADED: "ungraded",
+    CellFate.INFRA_ERRORED: "infra",
+    CellFate.CANCELLED: "cancelled",
+}
+
+
+def render_result(report: ResultReport, *, colour: bool = False) -> str:
+    """Render a finished run for a terminal."""
+    lines: list[str] = []
+    for scenario in dict.fromkeys(figures.scenario for figures in report.by_scenario):
+        rows = [figures for figures in report.by_scenario if figures.scenario == scenario]
+        lines += [_bold(str(scenario), colour=colour), *render_grid(_arm_grid(rows, report.baseline)), ""]
+    if report.comparisons:
+        lines += [*render_grid(_comparison_grid(report.comparisons)), ""]
+    lines.append(_footnote(report))
+    verdict = _paint(report.verdict, _COLOURS.get(report.verdict, ""), colour=colour)
+    lines.append(f"{verdict} ({report.reason}): {report.summary}")
+    if report.directory:
+        lines.append(f"run {report.run}: {report.directory}")
+    return "\n".join(lines)
+
+
+def _arm_grid(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> Grid:
+    with_usd = any(figures.usd is not None for figures in rows)
+    titles = [
+        "server",
+        "model",
+        "score",
+        "calls",
+        "tokens",
+        *(["USD"] if with_usd else []),
+        "time",
+        "alike",
+        "outcomes",
+    ]
+    aligns = [Align.LEFT] * 3 + [Align.RIGHT] * (len(titles) - 4) + [Align.LEFT]
+    return Grid(
+        titles=tuple(titles),
+        aligns=tuple(aligns),
+        rows=tuple(
+            (
+                _mark(figures.arm, baseline, Side.SERVER),
+                _mark(figures.arm, baseline, Side.MODEL),
+                _score(figures.score),
+                _decimal(figures.tool_calls),
+                _thousands(figures.tokens),
+                *([_NONE if figures.usd is None else f"{figures.usd:.2f}"] if with_usd else []),
+                _NONE if figures.seconds is None else f"{figures.seconds:.1f} s",
+                _percent(figures.consistency),
+                _outcomes(figures),
+            )
+            for figures in rows
+        ),
+    )
+
+
+def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
+    return Grid(
+        titles=("compared", "vs", "difference", "pairs", "detectable", "p"),
+        aligns=(Align.LEFT, Align.LEFT, Align.LEFT, Align.RIGHT, Align.RIGHT, Align.RIGHT),
+        rows=tuple(
+            (
+                str(comparison.candidate),
+                _other_side(comparison),
+                _difference(comparison.delta),
+                str(comparison.pairs),
+                _decimal(comparison.minimum_detectable, places=2),
+                _decimal(comparison.p, places=2),
+            )
+            for comparison in comparisons
+        ),
+    )
+
+
+def _other_side(comparison: Comparison) -> str:
+    candidate, baseline = comparison.candidate, comparison.baseline
+    return baseline.server if candidate.model == baseline.model else baseline.model
+
+
+def _mark(arm: Arm, baseline: BaselineArm | None, side: Side) -> str:
+    name = arm.server if side is Side.SERVER else arm.model
+    return f"{name} *" if baseline is not None and baseline.side is side and baseline.name == name else name
+
+
+def _score(interval: Interval | None) -> str:
+    if interval is None:
+        return _NONE
+    mean = f"{interval.mean:.2f}"
+    if not interval.sized:
+        return f"{mean} [?]"
+    return f"{mean} exact" if interval.deterministic else f"{mean} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _difference(interval: Interval | None) -> str:
+    return describe_difference(interval).replace("[deterministic]", "exact")
+
+
+def _outcomes(figures: ArmFigures) -> str:
+    parts = [f"{count} {_WORDS[outcome]}" for outcome, count in sorted(figures.outcomes.items()) if count]
+    # An infrastructure failure is both an outcome and a fate; it is told once.
+    told = figures.outcomes.get(Outcome.INFRA_ERROR, 0)
+    for fate, word in _FATES.items():
+        count = figures.fates.get(fate, 0)
+        if count and not (fate is CellFate.INFRA_ERRORED and told):
+            parts.append(f"{count} {word}")
+    return ", ".join(parts) or _NONE
+
+
+def _footnote(report: ResultReport) -> str:
+    parts = [f"controls: oracle {_decimal(report.controls.oracle, places=2)}, "]
+    parts.append(f"noop {_decimal(report.controls.noop, places=2)}")
+    if report.baseline is not None:
+        parts.append("; * baseline")
+    if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):
+        parts.append("; exact: replicates do not vary")
+    if report.programmatic:
+        parts.append("; scores by checks alone, no judge")
+    return "".join(parts)
+
+
+def _decimal(value: float | None, *, places: int = 1) -> str:
+    return _NONE if value is None else f"{value:.{places}f}"
+
+
+def _percent(value: float | None) -> str:
+    return _NONE if value is None else f"{value * 100:.0f} %"
+
+
+def _thousands(tokens: int) -> str:
+    if tokens < 10_000:  # noqa: PLR2004 - four digits are as short as "9.9 k" and exact
+        return str(tokens)
+    return f"{tokens / 1000:.0f} k" if tokens < 1_000_000 else f"{tokens / 1_000_000:.1f} M"  # noqa: PLR2004 - a million
+
+
+def _bold(text: str, *, colour: bool) -> str:
+    return _paint(text, "1", colour=colour)
+
+
+def _paint(text: str, code: str, *, colour: bool) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if colour and code else text

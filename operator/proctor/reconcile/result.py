@@ -1,0 +1,94 @@
+"""A finished run's EvalRun and cells → the report that is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from proctor.api.gate import Baseline
+from proctor.api.run import EvalRun
+from proctor.api.suite import EvalSuiteSpec
+from proctor.core.ids import CellKey
+from proctor.core.reports.table import ResultReport
+from proctor.core.stats.comparisons import compare_arms
+from proctor.core.stats.controls import worst_controls
+from proctor.core.stats.figures import summarise_arms
+from proctor.core.stats.observations import BaselineArm, CellFate, GateRules, Observation, Side, judged_only
+from proctor.core.trajectory.outcome import Outcome
+
+_DIGEST_DIGITS = 12
+"""Of the suite's digest, for the seed of resampling: the same as the run's own order, so figures agree."""
+
+
+def report_result(
+    run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, directory: str = ""
+) -> ResultReport:
+    """Return what a finished run showed.
+
+    Args:
+        run: with its last status; the verdict is taken from it, never made anew.
+        suite: as the run froze it.
+        cells: as run.json has them.
+        directory: where run.json is.
+    """
+    observations = [read_observation(cell) for cell in cells]
+    judged = judged_only(observations)
+    rules = _rules(run, suite)
+    arms, by_scenario = summarise_arms(judged, rules)
+    return ResultReport(
+        run=run.metadata.name,
+        verdict=run.status.verdict.value,
+        reason=run.status.reason,
+        summary=run.status.summary,
+        by_scenario=by_scenario,
+        comparisons=compare_arms(judged, arms, rules),
+        controls=worst_controls(observations),
+        baseline=rules.baseline,
+        programmatic=suite.judge.anthropic is None,
+        directory=directory,
+    )
+
+
+def read_observation(cell: Mapping[str, Any]) -> Observation:
+    """Read one cell of run.json."""
+    state = cell.get("state", "")
+    score = cell.get("score")
+    is_graded = state == CellFate.GRADED and score is not None
+    fate = CellFate.CANCELLED
+    if is_graded:
+        fate = CellFate.GRADED
+    elif state in {CellFate.UNGRADED, CellFate.GRADED}:
+        fate = CellFate.UNGRADED
+    elif state == CellFate.INFRA_ERRORED:
+        fate = CellFate.INFRA_ERRORED
+    outcome = cell.get("outcome")
+    usd = cell.get("usd")
+    return Observation(
+        cell=CellKey.parse(cell["cell"]),
+        fate=fate,
+        score=float(score) if is_graded and score is not None else None,
+        outcome=None if outcome is None else Outcome(outcome),
+        tool_calls=cell.get("toolCalls", 0),
+        tokens=cell.get("inputTokens", 0) + cell.get("outputTokens", 0),
+        usd=None if usd is None else Decimal(usd),
+        seconds=float(cell.get("seconds", 0.0)),
+    )
+
+
+def _rules(run: EvalRun, suite: EvalSuiteSpec) -> GateRules:
+    digest = run.status.digests.suite
+    max_drop = suite.gate.max_drop
+    return GateRules(
+        max_drop=None if max_drop is None else float(max_drop),
+        baseline=_baseline(suite.gate.baseline),
+        seed=int(digest[:_DIGEST_DIGITS], 16) if digest else 0,
+    )
+
+
+def _baseline(baseline: Baseline | None) -> BaselineArm | None:
+    if baseline is None:
+        return None
+    if baseline.server is not None:
+        return BaselineArm(Side.SERVER, baseline.server)
+    return None if baseline.model is None else BaselineArm(Side.MODEL, baseline.model)
