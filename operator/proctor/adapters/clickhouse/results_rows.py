@@ -26,6 +26,7 @@ USD_SCALE = 18
 _USD = f"Nullable(Decimal(38, {USD_SCALE}))"
 _INSTANT = "DateTime64(6, 'UTC')"
 _MAX_UNSIGNED = {"UInt16": (1 << 16) - 1, "UInt32": (1 << 32) - 1, "UInt64": (1 << 64) - 1}
+_DIGEST_CHARS = 64
 _MAX_USD = Decimal(10) ** (38 - USD_SCALE)
 _EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 _LATEST = datetime(2299, 12, 31, tzinfo=UTC)  # what DateTime64 can hold
@@ -192,6 +193,21 @@ RUNS = Table(
 
 _EVENT_ENUMS: dict[str, type[StrEnum]] = {"kind": EventKind, "status": Status}
 _ATTEMPT_ENUMS: dict[str, type[StrEnum]] = {"outcome": Outcome, "limit": Limit, "answer_source": AnswerSource}
+
+
+def check_batch(batch: RecordBatch) -> None:
+    """Refuse what the store couldn't hold, before it is taken in.
+
+    Raises:
+        InvalidInput: a value out of its column's range, or a body that is not stored under its own digest's form.
+    """
+    for key, event in batch.events:
+        build_event_row(key, event)
+    for record in batch.attempts:
+        build_attempt_row(record)
+    for digest in batch.blobs:
+        if len(digest) != _DIGEST_CHARS or not digest.isascii():
+            raise InvalidInput(f"body {digest[:_DIGEST_CHARS]!r}: not the SHA-256 of anything")
 
 
 def build_event_row(key: AttemptKey, event: Event) -> Row:
