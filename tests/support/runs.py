@@ -179,6 +179,10 @@ class FakeCluster:
     started: list[AttemptKey] = field(default_factory=list)
     most_open: int = 0
 
+    def copy(self) -> FakeCluster:
+        """Return a cluster in the same state, which goes its own way."""
+        return replace(self, started=list(self.started))
+
     def tick(self) -> None:
         """Let every child move one step."""
         self.now += timedelta(seconds=1)

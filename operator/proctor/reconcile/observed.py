@@ -168,7 +168,7 @@ class GraderSeen:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class FaultSeen:
     """Something that no retry can mend, met while observing or applying.
 
