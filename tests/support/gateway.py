@@ -65,7 +65,7 @@ class MemorySink:
         self.blobs.update(blobs or {})
         self.attempts.extend(attempts)
 
-    async def settled(self, key: AttemptKey) -> None:
+    async def settled(self, key: AttemptKey) -> None:  # noqa: ARG002 - the port's name
         if self.hold is not None:
             await self.hold()
 
@@ -95,7 +95,7 @@ def play_text(policy: str, *, scenario: str, server: object) -> Callable[[dict[s
     return lambda _: say(f"played {policy}")
 
 
-def no_provider(_: object) -> Any:  # noqa: ANN401
+def no_provider(_: object) -> Any:
     raise AssertionError("this test has no provider")
 
 
@@ -138,7 +138,6 @@ async def run_gateway(
             run_key=RUN_KEY,
             operator_token=OPERATOR_TOKEN,
             sockets_dir=Path(directory),
-            wait_cap_seconds=60,
             sink=sink,
             brief_of=lambda _: BriefText("You are an SRE.", "What broke?"),
             open_scripted=play_text,

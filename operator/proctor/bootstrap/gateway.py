@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from proctor.adapters.mcp.launch import PlainLauncher, ServerLauncher
+from proctor.adapters.models.hosts import check_provider_url
+from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
 from proctor.api.server import Server
 from proctor.bootstrap.gateway_config import GatewayConfig
@@ -68,6 +72,7 @@ class GatewayParts:
         earlier: attempts of this run that the store has from before.
         prompts: what agents are told, by scenario.
         policies: the scripted policies, by scenario.
+        launcher: starts commands of servers under test.
         open_provider: makes a connection to a provider.
     """
 
@@ -75,7 +80,8 @@ class GatewayParts:
     earlier: tuple[AttemptRecord, ...]
     prompts: Mapping[str, NeutralPrompt]
     policies: Mapping[str, Policies | None]
-    open_provider: Callable[[AnthropicModel], Any]
+    launcher: ServerLauncher
+    open_provider: Callable[[AnthropicModel], MessagesClient]
 
     def open_scripted(self, policy: str, *, scenario: str, server: Server) -> Callable[[JsonObject], JsonObject]:
         """Return a scripted model for one attempt.
@@ -96,17 +102,31 @@ async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
     Raises:
         InvalidInput: a brief or a policy of the configuration is none.
     """
+    for model in config.suite.models:
+        if model.anthropic is not None:
+            # Before the first cell, so that a missing key costs nothing.
+            _find_address(config, model.anthropic)
     yield GatewayParts(
         sink=NoStore(),
         earlier=(),
         prompts=_build_prompts(config),
         policies=_parse_policies(config),
-        open_provider=_open_provider,
+        launcher=PlainLauncher(),
+        open_provider=partial(_open_provider, config),
     )
 
 
-def _open_provider(model: AnthropicModel) -> Any:  # noqa: ANN401
-    raise InvalidInput(f"opening a connection for model {model.model}: not yet")
+def _open_provider(config: GatewayConfig, model: AnthropicModel) -> MessagesClient:
+    return MessagesClient(_find_address(config, model))
+
+
+def _find_address(config: GatewayConfig, model: AnthropicModel) -> ProviderAddress:
+    name = f"{model.secret_key_ref.name}/{model.secret_key_ref.key}"
+    if name not in config.secrets:
+        raise InvalidInput(f"model {model.model}: secret {name} is not given")
+    url = check_provider_url(model.url, config.allowed_hosts)
+    key = config.secrets[name].get_secret_value().strip()
+    return ProviderAddress(url, key, idle_seconds=config.retry.idle_seconds)
 
 
 def _build_prompts(config: GatewayConfig) -> dict[str, NeutralPrompt]:

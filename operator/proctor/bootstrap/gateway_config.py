@@ -61,12 +61,12 @@ class ScenarioParts(_Section):
     Attributes:
         brief: brief.yaml, parsed.
         policies: policies.yaml, parsed; empty if no cell is scripted.
-        dataset: None where no server under test needs one.
+        dataset: where servers under test find it.
     """
 
     brief: dict[str, Any]
+    dataset: DatasetLogin
     policies: dict[str, Any] = Field(default_factory=dict)
-    dataset: DatasetLogin | None = None
 
 
 class StoreLogin(_Section):

@@ -36,8 +36,11 @@ class JsonFormatter(logging.Formatter):
             "ts": format_instant(datetime.fromtimestamp(record.created, UTC)),
             "level": record.levelname.lower(),
             "logger": record.name,
-            # A library's message is its template; what it would fill in may be a header or a body.
-            "message": record.getMessage()[:_MAX_VALUE] if own and not record.args else str(record.msg)[:_MAX_VALUE],
+            # A library's message is the first line of its template: what it would fill in, or adds below, may be
+            # a header or a body.
+            "message": record.getMessage()[:_MAX_VALUE]
+            if own and not record.args
+            else str(record.msg).partition("\n")[0][:_MAX_VALUE],
         }
         extras = {name: getattr(record, name) for name in EXTRAS if hasattr(record, name)}
         line |= {name: _plain(value) for name, value in extras.items()}

@@ -3,59 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import os
 import sys
+import threading
+from typing import BinaryIO
 
 from proctor.bootstrap.gateway_config import GatewayConfig, parse_gateway_config
 from proctor.bootstrap.logging import set_up_logging
-from proctor.errors import InvalidInput
-
-logger = logging.getLogger("proctor.gateway")
+from proctor.errors import InvalidInput, ProctorError
 
 _MAX_CONFIG_BYTES = 64 * 1024 * 1024
 _USAGE = 64
-
-
-async def _read_config(stdin: asyncio.StreamReader) -> GatewayConfig:
-    try:
-        line = await stdin.readuntil(b"\n")
-    except asyncio.IncompleteReadError as error:
-        line = error.partial
-    except asyncio.LimitOverrunError as error:
-        raise InvalidInput(f"the gateway's configuration is longer than {_MAX_CONFIG_BYTES} bytes") from error
-    return parse_gateway_config(line)
-
-
-async def _open_stdin() -> asyncio.StreamReader:
-    reader = asyncio.StreamReader(limit=_MAX_CONFIG_BYTES)
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    return reader
-
-
-async def _run() -> None:
-    from proctor.gateway.serving import serve
-
-    stdin = await _open_stdin()
-    config = await _read_config(stdin)
-    await serve(config, until=_wait_for_end(stdin))
-
-
-async def _wait_for_end(stdin: asyncio.StreamReader) -> None:
-    # Whatever else arrives is dropped; only the end of the stream means something.
-    while await stdin.read(4096):
-        pass
 
 
 def main() -> int:
     """Run a gateway; return its exit code."""
     set_up_logging()
     try:
-        asyncio.run(_run())
+        config = _read_config(sys.stdin.buffer)
+        asyncio.run(_run(config))
     except InvalidInput as error:
         print(error, file=sys.stderr)  # noqa: T201 - whoever starts the process reads why it did not run
         return _USAGE
+    except ProctorError as error:
+        print(error, file=sys.stderr)  # noqa: T201 - as above
+        return 1
     return 0
+
+
+def _read_config(stdin: BinaryIO) -> GatewayConfig:
+    line = stdin.readline(_MAX_CONFIG_BYTES)
+    if len(line) >= _MAX_CONFIG_BYTES:
+        raise InvalidInput(f"the gateway's configuration is longer than {_MAX_CONFIG_BYTES} bytes")
+    return parse_gateway_config(line)
+
+
+async def _run(config: GatewayConfig) -> None:
+    from proctor.gateway.serving import serve
+
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    # A thread, because standard input may be a file or a terminal, which no event loop can watch; a daemon, because
+    # it may still be reading when the gateway ends for another reason.
+    threading.Thread(target=_watch, args=(sys.stdin.buffer, loop, ended), daemon=True).start()
+    await serve(config, ended=ended)
+
+
+def _watch(stdin: BinaryIO, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
+    # Whatever else arrives is dropped; only the end of the stream means something.
+    while os.read(stdin.fileno(), 4096):
+        pass
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(ended.set)
 
 
 if __name__ == "__main__":

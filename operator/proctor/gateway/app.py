@@ -34,7 +34,7 @@ def build_app(context: GatewayContext, attempts: Attempts, *, tool_routes: Seque
         tool_routes: the doors to the server under test.
     """
     cell = Starlette(
-        routes=[*messages.routes, *brief.build_routes(context), *answer.routes, *tool_routes],
+        routes=[*messages.build_routes(context), *brief.build_routes(context), *answer.routes, *tool_routes],
         exception_handlers={
             _NOT_FOUND: _refuse_cell,
             _WRONG_METHOD: _refuse_cell,

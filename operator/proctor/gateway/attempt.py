@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from proctor.api.server import Server
 from proctor.core.digests import digest_bytes
@@ -82,6 +82,7 @@ class Attempt:
         answer: the final answer so far.
         requests: requests with a good token.
         infra_failure: why infrastructure failed it for good; empty while it did not.
+        trouble: why the last model call failed, where that was the provider's doing; empty once one was answered.
         tools_digest: digest of the tool list that it was served.
     """
 
@@ -94,6 +95,7 @@ class Attempt:
     answer: Answer = field(default_factory=Answer)
     requests: int = 0
     infra_failure: str = ""
+    trouble: str = ""
     tools_digest: str = ""
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     started_ns: int = field(default_factory=time.monotonic_ns)
@@ -133,7 +135,10 @@ class Attempt:
         return None if self.recorder.sealed else self.recorder.record(**fields)
 
     def deny(self, refused: Refused, *, name: str = "", span: Span | None = None, request: bytes = b"") -> None:
-        """Record a refusal."""
+        """Record a refusal, once."""
+        if refused.recorded:
+            return
+        refused.recorded = True
         if self.recorder.tally.denied < _MAX_DENIED:
             self.record(
                 kind=EventKind.DENIED,
@@ -178,9 +183,13 @@ class Attempt:
             raise Refused(RefusalCode.ANSWER, "the answer is not valid UTF-8", status=400) from error
         self.answer.put = body
 
-    def note_last_text(self, text: str) -> None:
-        """Keep the text with which the model ended its turn: the answer, if none is sent."""
-        whole = text.encode("utf-8", "replace")
+    def note_reply(self, reply: Mapping[str, Any]) -> None:
+        """Keep the text of a reply that ended the model's turn: the answer, if none is sent."""
+        content = reply.get("content")
+        if reply.get("stop_reason") != "end_turn" or not isinstance(content, list):
+            return
+        texts = (block.get("text") for block in content if isinstance(block, dict) and block.get("type") == "text")
+        whole = "".join(text for text in texts if isinstance(text, str)).encode("utf-8", "replace")
         if whole.strip():
             self.answer.last_text = whole[:MAX_ANSWER_BYTES].decode("utf-8", "ignore").encode()
 
@@ -194,7 +203,7 @@ class Attempt:
             tool_calls=tally.tool_calls,
             answered=bool(answer.strip()),
             limit=self.budget.hit,
-            infra_failure=self.infra_failure,
+            infra_failure=self.infra_failure or self.trouble,
         )
         outcome, reason = decide_outcome(facts, process)
         # The answer travels with the last event, so that it is in the blobs wherever it came from.

@@ -17,6 +17,7 @@ from proctor.gateway.context import GatewayContext
 from proctor.gateway.listeners import Listeners
 from proctor.gateway.model_side import ProviderSide
 from proctor.gateway.opening import build_attempt
+from proctor.gateway.ports import Closable
 
 logger = logging.getLogger(__name__)
 
@@ -119,10 +120,13 @@ class Attempts:
 
 
 async def _close_sides(attempt: Attempt) -> None:
-    if attempt.toolbox is not None:
-        await attempt.toolbox.close()
+    sides: list[Closable] = [attempt.toolbox] if attempt.toolbox is not None else []
     if isinstance(attempt.model, ProviderSide):
-        await attempt.model.provider.close()
+        sides.append(attempt.model.provider)
+    # One that fails to close must keep neither the other open nor the attempt from ending.
+    for failure in await asyncio.gather(*(side.close() for side in sides), return_exceptions=True):
+        if isinstance(failure, Exception):
+            logger.error("closing failed", extra=_names(attempt.key) | {"problem": type(failure).__name__})
 
 
 def _names(key: AttemptKey) -> dict[str, str | int]:

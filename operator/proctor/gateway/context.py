@@ -8,7 +8,10 @@ from pathlib import Path
 
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import Clock, utc_now
+from proctor.gateway.patience import Patience
 from proctor.gateway.ports import BriefText, OpenProvider, OpenScripted, OpenToolbox, Probe, RecordSink
+
+DEFAULT_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "gateway", "proctor"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,12 +24,12 @@ class GatewayContext:
         run_key: signs cell tokens.
         operator_token: opens the control doors.
         sockets_dir: where the sockets are; nobody else may enter it.
-        wait_cap_seconds: how long an attempt may wait for its provider in all.
         sink: takes the record.
         brief_of: gives what an agent is told about a scenario.
         open_scripted: makes the policy of a scripted cell.
         open_provider: makes the connection of a cell to its provider.
         open_toolbox: makes a cell's session with the server under test.
+        patience: how an overloaded provider is waited for.
         probe: starts every server once and lists its tools.
         host_names: names by which the gateway may be called; any other ``Host`` is refused.
         clock: tells the time of day.
@@ -37,12 +40,12 @@ class GatewayContext:
     run_key: bytes
     operator_token: str
     sockets_dir: Path
-    wait_cap_seconds: int
     sink: RecordSink
     brief_of: Callable[[str], BriefText]
     open_scripted: OpenScripted
     open_provider: OpenProvider
     open_toolbox: OpenToolbox | None = None
     probe: Probe | None = None
-    host_names: frozenset[str] = field(default=frozenset({"localhost", "127.0.0.1", "[::1]", "gateway", "proctor"}))
+    patience: Patience = field(default_factory=Patience)
+    host_names: frozenset[str] = DEFAULT_HOST_NAMES
     clock: Clock = utc_now

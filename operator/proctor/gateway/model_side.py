@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from proctor.gateway.patience import SharedPause
 from proctor.gateway.ports import Provider, ScriptedModel
 
 SCRIPTED_PREFIX = "scripted/"
@@ -34,10 +35,12 @@ class ProviderSide:
     Attributes:
         name: the provider's name of the model, which is also what the agent writes.
         provider: sends requests, with the key; one connection pool per attempt.
+        pause: shared with all attempts that use the same provider and key.
     """
 
     name: str
     provider: Provider
+    pause: SharedPause
 
 
 ModelSide = ScriptedSide | ProviderSide

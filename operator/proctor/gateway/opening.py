@@ -27,7 +27,7 @@ def build_attempt(context: GatewayContext, key: AttemptKey, *, deadline_seconds:
     """
     _check_cell(context, key.cell)
     opened = context.clock()
-    expires = opened + timedelta(seconds=deadline_seconds + context.wait_cap_seconds)
+    expires = opened + timedelta(seconds=deadline_seconds + context.patience.wait_seconds)
     spec = AttemptSpec(
         key=key,
         server=context.suite.server(key.cell.server),
@@ -80,7 +80,11 @@ def _price(model: Model | None) -> TokenPrice | None:
 
 def _model_side(context: GatewayContext, cell: CellKey, model: Model | None) -> ModelSide:
     if model is not None and model.anthropic is not None:
-        return ProviderSide(model.anthropic.model, context.open_provider(model.anthropic))
+        return ProviderSide(
+            model.anthropic.model,
+            context.open_provider(model.anthropic),
+            context.patience.pause_of(f"{model.anthropic.url} {model.anthropic.secret_key_ref}"),
+        )
     policy = model.scripted.policy if model is not None and model.scripted is not None else str(cell.control)
     server = context.suite.server(cell.server)
     return ScriptedSide(scripted_name(policy), context.open_scripted(policy, scenario=cell.scenario, server=server))

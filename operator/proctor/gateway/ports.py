@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from proctor.adapters.models.messages_client import ModelRequest, ProviderReply
 from proctor.api.model import AnthropicModel
 from proctor.api.server import Server
 from proctor.core.ids import AttemptKey
@@ -68,6 +70,18 @@ class Closable(Protocol):
 
 class Provider(Closable, Protocol):
     """The connection of one attempt to its provider."""
+
+    def send(self, request: ModelRequest) -> AbstractAsyncContextManager[ProviderReply]:
+        """Send a request; give its reply when the head is there.
+
+        Raises:
+            Retryable: the provider can't be reached.
+        """
+        ...
+
+    def scrub(self, text: bytes) -> bytes:
+        """Return a text of the provider's in which the key does not occur."""
+        ...
 
 
 class OpenProvider(Protocol):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from support.gateway import CELL, run_gateway
-
 from proctor.core.trajectory.outcome import AnswerSource, ExitCause, Outcome, ProcessExit
+from support.gateway import CELL, run_gateway
 
 EXITED = ProcessExit(ExitCause.EXITED, 0)
 
 
-async def test_an_attempt_from_brief_to_listed():
+async def test_an_attempt_from_brief_to_listed() -> None:
     """M-A8, P6: what an agent does through the doors is the record; it is listed once it has ended."""
     async with run_gateway() as gateway, gateway.control() as control:
         reply = await control.post("/runs/attempts", json={"cell": str(CELL), "attempt": 1, "deadlineSeconds": 60})

@@ -42,11 +42,15 @@ class Refused(InvalidInput):
         code: the machine word.
         message: what is wrong, for people; never quotes a token, a key or a body.
         status: the HTTP status that says it.
+
+    Attributes:
+        recorded: whether the record already says so.
     """
 
     def __init__(self, code: RefusalCode, message: str, *, status: int) -> None:
         super().__init__(message)
         self.code = code
+        self.recorded = False
         self.status = status
 
 

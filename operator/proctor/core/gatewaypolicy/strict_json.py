@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
@@ -36,12 +37,15 @@ def _check_depth(body: bytes) -> None:
     """Refuse deep nesting before the parser meets it; brackets inside strings do not count."""
     # Escaped backslashes go first, so that what is left before a quote really escapes it.
     plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    depth = 0
-    for part in plain.split(b'"')[::2]:
-        for byte in part.translate(None, _NO_BRACKETS):
-            depth += 1 if byte in b"[{" else -1
-            if depth > MAX_DEPTH:
-                raise _malformed(f"the body is nested deeper than {MAX_DEPTH} levels")
+    brackets = b"".join(plain.split(b'"')[::2]).translate(None, _NO_BRACKETS)
+    # Each round takes the innermost level away, at the speed of `replace`: a stranger's megabytes must not hold up
+    # every other attempt of this process.
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return
+        brackets = brackets.replace(b"[]", b"").replace(b"{}", b"")
+    if brackets:
+        raise _malformed(f"the body is nested deeper than {MAX_DEPTH} levels, or its brackets don't match")
 
 
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -56,6 +60,13 @@ def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(_: str) -> NoReturn:
     raise _malformed("NaN and Infinity are no JSON")
+
+
+def _parse_finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise _malformed("a number is too large for any reader of JSON")
+    return number
 
 
 def _malformed(message: str) -> Refused:
