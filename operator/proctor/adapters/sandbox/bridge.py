@@ -1,0 +1,91 @@
+"""From a Unix socket, which a sandbox can be given, to a dataset's engine, which listens on this machine's loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_PIECE_BYTES = 64 * 1024
+_DIAL_SECONDS = 10
+
+
+@dataclass(slots=True)
+class Bridge:
+    """A running forwarder.
+
+    Attributes:
+        socket: where it listens.
+        refused: connections that the far side refused: what a server then reports is infrastructure's fault.
+        last_refusal: why the last one was refused; empty if none was.
+    """
+
+    socket: Path
+    refused: int = 0
+    last_refusal: str = ""
+
+
+@contextlib.asynccontextmanager
+async def forward_unix_to_tcp(socket: Path, host: str, port: int) -> AsyncIterator[Bridge]:
+    """Forward each connection to a Unix socket to a TCP port, until the context ends.
+
+    Args:
+        socket: where to listen; its folder must be closed to strangers, since any sandbox's user may connect.
+        host: the far side.
+        port: the far side's port.
+
+    Raises:
+        OSError: it can't listen there.
+    """
+    bridge = Bridge(socket)
+    connections: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        if task is not None:
+            connections.add(task)
+            task.add_done_callback(connections.discard)
+        with contextlib.suppress(asyncio.CancelledError):
+            await _serve(bridge, (reader, writer), host, port)
+
+    _clear(socket)
+    server = await asyncio.start_unix_server(serve, socket)
+    os.chmod(socket, 0o666)  # noqa: S103, PTH101 - a sandbox's user owns nothing; the folder guards the socket
+    try:
+        yield bridge
+    finally:
+        server.close()
+        open_now = list(connections)
+        for task in open_now:
+            task.cancel()
+        await asyncio.gather(*open_now, return_exceptions=True)
+        _clear(socket)
+
+
+def _clear(socket: Path) -> None:
+    socket.unlink(missing_ok=True)
+
+
+async def _serve(bridge: Bridge, near: tuple[asyncio.StreamReader, asyncio.StreamWriter], host: str, port: int) -> None:
+    with contextlib.closing(near[1]):
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                far = await asyncio.open_connection(host, port)
+        except OSError as e:  # TimeoutError is one
+            bridge.refused += 1
+            bridge.last_refusal = f"{host}:{port}: {e or 'no answer'}"
+            return
+        with contextlib.closing(far[1]):
+            await asyncio.gather(_copy(near[0], far[1]), _copy(far[0], near[1]))
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while piece := await reader.read(_PIECE_BYTES):
+            writer.write(piece)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()

@@ -1,0 +1,75 @@
+"""The processes of a sandbox as this machine's /proc shows them."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+from proctor.adapters.sandbox.spec import Limits
+
+_KIB = 1024
+_COUNTED = ("RssAnon:", "RssShmem:")
+"""Memory that is the processes' own; pages of files belong to the page cache, and can be dropped."""
+
+
+def apply_limits(pid: int, limits: Limits) -> None:
+    """Limit a process that has started nothing yet, and so everything that it starts.
+
+    The limit of one process's own memory is half as much again as the sandbox's: a single great request fails at
+    once, while what grows is found and counted by whoever watches the sum.
+    """
+    for kind, value in (
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_DATA, limits.memory_bytes * 3 // 2),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_RTPRIO, 0),
+    ):
+        resource.prlimit(pid, kind, (value, value))
+
+
+def list_descendants(pid: int) -> list[int]:
+    """Return all living descendants, parents first."""
+    found: list[int] = []
+    rest = [pid]
+    while rest:
+        parent = rest.pop()
+        for child in _children(parent):
+            found.append(child)
+            rest.append(child)
+    return found
+
+
+def measure_memory(pids: list[int]) -> int:
+    """Return the bytes that processes hold of their own."""
+    return sum(_own_memory(pid) for pid in pids)
+
+
+def signal_all(pids: list[int], number: signal.Signals) -> None:
+    """Signal processes; those that are gone already are passed over."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        return [int(word) for thread in threads for word in (thread / "children").read_text().split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _own_memory(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith(_COUNTED))
