@@ -18,9 +18,16 @@ def proctor() -> None:
 
 
 def _add_groups() -> None:
-    from proctor.cli import dataset
+    from proctor.cli import dataset, generate, grade, init, run, runs, scenario, validate
 
+    validate.register(app)
+    init.register(app)
+    generate.register(app)
     app.add_typer(dataset.app, name="dataset")
+    app.add_typer(scenario.app, name="scenario")
+    grade.register(app)
+    run.register(app)
+    runs.register(app)
 
 
 _add_groups()

@@ -1,6 +1,6 @@
 """The last thing a run prints: what each arm showed, how they differ, the verdict, and one sentence why.
 
-At most `WIDTH` columns wide with names of ordinary length; colour only where the caller says that the terminal wants it.
+At most `WIDTH` columns wide with names of ordinary length; colour only where the caller says the terminal wants it.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Files that are written from the types: CRDs and the reference."""

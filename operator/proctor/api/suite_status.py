@@ -1,0 +1,57 @@
+"""Status of an EvalSuite: what a gate reads where Git holds the suite."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, StrictInt
+
+from proctor.api.fields import MAX_ARMS, Closed, Count, Instant, Name
+from proctor.api.run import Condition, Estimate, RunDigests, Verdict
+
+
+class ArmScore(Closed):
+    """Score of one arm."""
+
+    server: Name = Field(description="Server of the arm.")
+    model: Name = Field(description="Model of the arm.")
+    score: Estimate = Field(description="Mean with its interval.")
+
+
+class LastRun(Closed):
+    """The newest finished run."""
+
+    name: Name = Field(description="Name of the run.")
+    verdict: Verdict = Field(description="Its verdict.")
+    scores: Annotated[tuple[ArmScore, ...], Field(max_length=MAX_ARMS)] = Field(default=(), description="Per arm.")
+    time: Instant = Field(description="When it ended.")
+
+
+class GateStatus(Closed):
+    """What the newest generation's run says; scheduled runs never touch it."""
+
+    verdict: Verdict = Field(description="Verdict of that run.")
+    run_ref: Name = Field(description="Name of that run.")
+    for_generation: Annotated[StrictInt, Field(ge=0)] = Field(description="Generation that was run.")
+    digests: RunDigests = Field(default=RunDigests(), description="What that run was fixed to.")
+
+
+class HistoryStatus(Closed):
+    """Finished runs that are kept."""
+
+    passed: Count = Field(default=0, description="Runs that passed.")
+    failed: Count = Field(default=0, description="All other finished runs.")
+
+
+class EvalSuiteStatus(Closed):
+    """Where a suite stands."""
+
+    observed_generation: Annotated[StrictInt, Field(ge=-1)] = Field(
+        default=-1, description="Generation that this status describes; -1 from birth, so that nothing passes unseen."
+    )
+    gate: GateStatus | None = Field(default=None, description="For suites with runOnChange.")
+    last_run: LastRun | None = Field(default=None, description="The newest finished run.")
+    history: HistoryStatus = Field(default=HistoryStatus(), description="Finished runs that are kept.")
+    conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
+        default=(), description="kstatus and the suite's own."
+    )
