@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, assert_never
 
 from pydantic import ValidationError
 
@@ -15,52 +15,18 @@ from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
 from proctor.api.server import Server
-from proctor.bootstrap.gateway_config import GatewayConfig
+from proctor.bootstrap.gateway_config import GatewayConfig, SandboxMode
+from proctor.bootstrap.record_store import Sink, open_sink
+from proctor.bootstrap.server_launcher import SandboxLauncher
 from proctor.core.agents.prompt import NeutralPrompt, PromptLimits, neutral_prompt
 from proctor.core.agents.scripted import ScriptContext, SqlTool, find_policy, reply
-from proctor.core.ids import AttemptKey
 from proctor.core.scenarios.brief import Brief
 from proctor.core.scenarios.document import Document
 from proctor.core.scenarios.policies import Policies
-from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput
 
 JsonObject = dict[str, Any]
-
-
-class Sink(Protocol):
-    """Takes the record of attempts."""
-
-    def submit(
-        self,
-        *,
-        events: Sequence[tuple[AttemptKey, Event]] = (),
-        blobs: Mapping[str, bytes] | None = None,
-        attempts: Sequence[AttemptRecord] = (),
-    ) -> None:
-        """Take rows and bodies."""
-        ...
-
-    async def settled(self, key: AttemptKey) -> None:
-        """Return when all of an attempt is acknowledged."""
-        ...
-
-
-class NoStore:
-    """Takes the record and keeps nothing: for trying a suite's servers out."""
-
-    def submit(
-        self,
-        *,
-        events: Sequence[tuple[AttemptKey, Event]] = (),
-        blobs: Mapping[str, bytes] | None = None,
-        attempts: Sequence[AttemptRecord] = (),
-    ) -> None:
-        """Take rows and bodies."""
-
-    async def settled(self, key: AttemptKey) -> None:
-        """Return at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +39,7 @@ class GatewayParts:
         prompts: what agents are told, by scenario.
         policies: the scripted policies, by scenario.
         launcher: starts commands of servers under test.
+        engine_refusals: how often the way to a scenario's engine has refused a connection so far.
         open_provider: makes a connection to a provider.
     """
 
@@ -81,6 +48,7 @@ class GatewayParts:
     prompts: Mapping[str, NeutralPrompt]
     policies: Mapping[str, Policies | None]
     launcher: ServerLauncher
+    engine_refusals: Callable[[str], int]
     open_provider: Callable[[AnthropicModel], MessagesClient]
 
     def open_scripted(self, policy: str, *, scenario: str, server: Server) -> Callable[[JsonObject], JsonObject]:
@@ -106,14 +74,35 @@ async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
         if model.anthropic is not None:
             # Before the first cell, so that a missing key costs nothing.
             _find_address(config, model.anthropic)
-    yield GatewayParts(
-        sink=NoStore(),
-        earlier=(),
-        prompts=_build_prompts(config),
-        policies=_parse_policies(config),
-        launcher=PlainLauncher(),
-        open_provider=partial(_open_provider, config),
-    )
+    prompts, policies = _build_prompts(config), _parse_policies(config)
+    # Nobody but this process's user may enter: sandboxes get single sockets of it, never the folder.
+    config.sockets_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    config.sockets_dir.chmod(0o700)
+    async with AsyncExitStack() as stack:
+        sink, earlier = await open_sink(config, stack)
+        launcher, engine_refusals = await _open_launcher(config, stack)
+        yield GatewayParts(
+            sink=sink,
+            earlier=earlier,
+            prompts=prompts,
+            policies=policies,
+            launcher=launcher,
+            engine_refusals=engine_refusals,
+            open_provider=partial(_open_provider, config),
+        )
+
+
+async def _open_launcher(config: GatewayConfig, stack: AsyncExitStack) -> tuple[ServerLauncher, Callable[[str], int]]:
+    match config.sandbox:
+        case SandboxMode.NONE:
+            return PlainLauncher(), lambda _: 0
+        case SandboxMode.BWRAP:
+            addresses = {name: (parts.dataset.host, parts.dataset.port) for name, parts in config.scenarios.items()}
+            private = (*config.private_dirs, config.spool_dir, config.sockets_dir)
+            launcher = SandboxLauncher(config.sockets_dir, private)
+            await launcher.open_bridges(stack, addresses.values())
+            return launcher, lambda scenario: launcher.refusals(addresses[scenario])
+    assert_never(config.sandbox)
 
 
 def _open_provider(config: GatewayConfig, model: AnthropicModel) -> MessagesClient:

@@ -117,6 +117,7 @@ class GatewayConfig(_Section):
         sockets_dir: a folder of the gateway's own, with a short path.
         listen: a TCP port beside the sockets.
         sandbox: how commands of servers under test are run.
+        private_dirs: folders that servers under test must not see: data, scenarios.
         allowed_hosts: hosts to which models' requests may go, as ``host`` or ``host:port``.
         retry: how long an overloaded provider is waited for.
         host_names: further names by which the gateway may be called.
@@ -134,6 +135,7 @@ class GatewayConfig(_Section):
     sockets_dir: Path
     listen: TcpListen | None = None
     sandbox: SandboxMode = SandboxMode.BWRAP
+    private_dirs: tuple[Path, ...] = ()
     allowed_hosts: tuple[str, ...] = DEFAULT_ALLOWED_HOSTS
     retry: RetryCaps = RetryCaps()
     host_names: tuple[str, ...] = ()

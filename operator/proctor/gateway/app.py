@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
-from proctor.errors import InvalidInput
+from proctor.errors import InvalidInput, ProctorError
 from proctor.gateway.attempts import Attempts
 from proctor.gateway.context import GatewayContext
 from proctor.gateway.doors import answer, brief, control, messages
@@ -47,7 +47,7 @@ def build_app(context: GatewayContext, attempts: Attempts, *, tool_routes: Seque
         exception_handlers={
             _NOT_FOUND: _refuse_operator,
             _WRONG_METHOD: _refuse_operator,
-            InvalidInput: _refuse_operator,
+            ProctorError: _refuse_operator,
         },
     )
     cell.router.redirect_slashes = operator.router.redirect_slashes = False
@@ -79,4 +79,6 @@ def _as_refusal(error: Exception) -> Refused:
         return Refused(RefusalCode.METHOD, "the door does not take this method", status=405)
     if isinstance(error, HTTPException):
         return Refused(RefusalCode.PATH, "there is no such door", status=403)
-    return Refused(RefusalCode.MALFORMED, str(error), status=400)
+    if isinstance(error, InvalidInput):
+        return Refused(RefusalCode.MALFORMED, str(error), status=400)
+    return Refused(RefusalCode.INTERNAL, str(error), status=503)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,11 +19,14 @@ from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.deciding import AttemptFacts, decide_outcome
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, ProcessExit
+from proctor.errors import ProctorError
 from proctor.gateway.recorder import EventFields, Recorder, Span
 
 if TYPE_CHECKING:
     from proctor.gateway.model_side import ModelSide
     from proctor.gateway.ports import Closable
+
+logger = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 64 * 1024
 _MAX_DENIED = 1000
@@ -131,8 +135,18 @@ class Attempt:
         return self.recorder.start()
 
     def record(self, **fields: Unpack[EventFields]) -> Event | None:
-        """Add an event that is over; None if the attempt ended in the meantime, so that it came too late."""
-        return None if self.recorder.sealed else self.recorder.record(**fields)
+        """Add an event that is over; None if it came too late, or could not be kept.
+
+        An attempt whose record has a hole is worth nothing, so that is infrastructure's failure of the whole attempt.
+        """
+        if self.recorder.sealed:
+            return None
+        try:
+            return self.recorder.record(**fields)
+        except ProctorError as error:
+            logger.exception("an event could not be kept", extra={"attempt": self.key.opaque_id})
+            self.infra_failure = self.infra_failure or f"the record could not be kept: {error}"
+            return None
 
     def deny(self, refused: Refused, *, name: str = "", span: Span | None = None, request: bytes = b"") -> None:
         """Record a refusal, once."""
@@ -197,17 +211,11 @@ class Attempt:
         """Seal the trajectory and decide how the attempt ended."""
         source, answer = self.answer.source, self.answer.body
         tally = self.recorder.tally
-        facts = AttemptFacts(
-            requests=self.requests,
-            turns=tally.turns,
-            tool_calls=tally.tool_calls,
-            answered=bool(answer.strip()),
-            limit=self.budget.hit,
-            infra_failure=self.infra_failure or self.trouble,
-        )
-        outcome, reason = decide_outcome(facts, process)
+        outcome, reason = decide_outcome(self._facts(), process)
         # The answer travels with the last event, so that it is in the blobs wherever it came from.
-        self.record(kind=EventKind.ATTEMPT_ENDED, name=outcome, error_class=process.cause, result=answer)
+        last = self.record(kind=EventKind.ATTEMPT_ENDED, name=outcome, error_class=process.cause, result=answer)
+        if last is None:
+            outcome, reason = decide_outcome(self._facts(), process)
         trajectory_digest = self.recorder.seal()
         return AttemptRecord(
             key=self.key,
@@ -232,4 +240,15 @@ class Attempt:
             tools_digest=self.tools_digest,
             trajectory_digest=trajectory_digest,
             events=tally.events,
+        )
+
+    def _facts(self) -> AttemptFacts:
+        tally = self.recorder.tally
+        return AttemptFacts(
+            requests=self.requests,
+            turns=tally.turns,
+            tool_calls=tally.tool_calls,
+            answered=bool(self.answer.body.strip()),
+            limit=self.budget.hit,
+            infra_failure=self.infra_failure or self.trouble,
         )

@@ -11,7 +11,7 @@ from proctor.core.gatewaypolicy.tokens import build_token
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import EventKind
 from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
-from proctor.errors import InvalidInput
+from proctor.errors import InvalidInput, ProctorError
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.context import GatewayContext
 from proctor.gateway.listeners import Listeners
@@ -37,9 +37,13 @@ class Attempts:
         context: the parts of the gateway.
         listeners: opens and closes the attempts' sockets.
         earlier: attempts of this run that the store already has, in the order in which they ended.
+
+    Attributes:
+        problem: why the record can't be kept; empty while it can.
     """
 
     def __init__(self, context: GatewayContext, listeners: Listeners, *, earlier: Iterable[AttemptRecord] = ()) -> None:
+        self.problem = ""
         self._context = context
         self._listeners = listeners
         self._open: dict[str, Attempt] = {}
@@ -79,6 +83,7 @@ class Attempts:
 
         Raises:
             InvalidInput: no such attempt is open.
+            ProctorError: its record can't be kept.
         """
         attempt = self._open.pop(opaque_id, None)
         if attempt is None:
@@ -86,7 +91,11 @@ class Attempts:
         await self._listeners.close(opaque_id)
         await _close_sides(attempt)
         record = attempt.close(process, ended=self._context.clock())
-        self._context.sink.submit(attempts=(record,))
+        try:
+            self._context.sink.submit(attempts=(record,))
+        except ProctorError as error:
+            self.problem = str(error)
+            raise
         logger.info("attempt ended", extra=_names(attempt.key) | {"outcome": record.outcome})
         task = asyncio.create_task(self._list_when_settled(record))
         self._settling.add(task)
@@ -113,7 +122,13 @@ class Attempts:
             await _close_sides(attempt)
 
     async def _list_when_settled(self, record: AttemptRecord) -> None:
-        await self._context.sink.settled(record.key)
+        try:
+            await self._context.sink.settled(record.key)
+        except ProctorError as error:
+            # Never listed as ended: whoever runs this gateway reads why, and may start another on the same spool.
+            logger.exception("the store refuses the record", extra=_names(record.key))
+            self.problem = str(error)
+            return
         async with self._changed:
             self._ended.append(record)
             self._changed.notify_all()

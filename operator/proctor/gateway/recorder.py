@@ -131,9 +131,10 @@ class Recorder:
         if self._sealed:
             raise Terminal(f"recording {fields['kind']} of attempt {self.key}: its trajectory is complete")
         event, blobs = self._build(fields)
+        # First, so that an event that could not be kept takes no number.
+        self._sink.submit(events=((self.key, event),), blobs=blobs)
         self.tally.add(event)
         self._digest.add(event)
-        self._sink.submit(events=((self.key, event),), blobs=blobs)
         return event
 
     def seal(self) -> str:

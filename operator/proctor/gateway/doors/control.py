@@ -61,7 +61,9 @@ class _ControlDoors:
         self._attempts = attempts
 
     async def health(self, _: Request) -> Response:
-        return JSONResponse({"run": self._context.run, "open": len(self._attempts.open_attempts)})
+        return JSONResponse(
+            {"run": self._context.run, "open": len(self._attempts.open_attempts), "problem": self._attempts.problem}
+        )
 
     async def probe(self, _: Request) -> Response:
         if self._context.probe is None:
@@ -92,6 +94,7 @@ class _ControlDoors:
     async def progress(self, _: Request) -> Response:
         return JSONResponse(
             {
+                "problem": self._attempts.problem,
                 "open": [
                     {
                         "id": opaque_id,
@@ -104,7 +107,7 @@ class _ControlDoors:
                         "activeUs": attempt.active_us,
                     }
                     for opaque_id, attempt in self._attempts.open_attempts.items()
-                ]
+                ],
             }
         )
 

@@ -1,0 +1,106 @@
+"""Where the gateway's record goes: through a spool on disk into the results store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.results import RecordBatch, ResultsStore
+from proctor.adapters.clickhouse.spool import SpooledWriter
+from proctor.bootstrap.gateway_config import GatewayConfig, StoreLogin
+from proctor.core.ids import AttemptKey
+from proctor.core.trajectory.events import Event
+from proctor.core.trajectory.outcome import AttemptRecord
+
+_LOOK_SECONDS = 0.02
+
+
+class Sink(Protocol):
+    """Takes the record of attempts."""
+
+    def submit(
+        self,
+        *,
+        events: Sequence[tuple[AttemptKey, Event]] = (),
+        blobs: Mapping[str, bytes] | None = None,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> None:
+        """Take rows and bodies."""
+        ...
+
+    async def settled(self, key: AttemptKey) -> None:
+        """Return when all of an attempt is acknowledged."""
+        ...
+
+
+class NoStore:
+    """Takes the record and keeps nothing: for trying a suite's servers out."""
+
+    def submit(
+        self,
+        *,
+        events: Sequence[tuple[AttemptKey, Event]] = (),
+        blobs: Mapping[str, bytes] | None = None,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> None:
+        """Take rows and bodies."""
+
+    async def settled(self, key: AttemptKey) -> None:
+        """Return at once."""
+
+
+class SpoolSink:
+    """Takes the record into a spool."""
+
+    def __init__(self, writer: SpooledWriter) -> None:
+        self._writer = writer
+
+    def submit(
+        self,
+        *,
+        events: Sequence[tuple[AttemptKey, Event]] = (),
+        blobs: Mapping[str, bytes] | None = None,
+        attempts: Sequence[AttemptRecord] = (),
+    ) -> None:
+        """Take rows and bodies; they are on disk when this returns."""
+        self._writer.submit(RecordBatch(events=tuple(events), blobs=dict(blobs or {}), attempts=tuple(attempts)))
+
+    async def settled(self, key: AttemptKey) -> None:
+        """Return when the store has acknowledged all of an attempt."""
+        await self._writer.settled(key)
+
+
+async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink, tuple[AttemptRecord, ...]]:
+    """Open the store and its spool until the stack unwinds; return also the run's attempts that ended before.
+
+    What an earlier gateway left in the spool is stored first: an attempt of it that had ended counts as ended.
+
+    Raises:
+        Retryable: the store does not answer.
+        Terminal: the store or the spool can't be used.
+    """
+    if config.store is None:
+        return NoStore(), ()
+    store = ResultsStore(_endpoint(config.store), config.store.database)
+    stack.push_async_callback(store.close)
+    await store.migrate()
+    writer = SpooledWriter(store, config.spool_dir)
+    await writer.start()
+    stack.push_async_callback(writer.close)
+    while writer.waiting_batches:  # noqa: ASYNC110 - a spool tells a count, not an event
+        await asyncio.sleep(_LOOK_SECONDS)
+    earlier = sorted(await store.attempts(config.run), key=lambda record: record.ended)
+    return SpoolSink(writer), tuple(earlier)
+
+
+def _endpoint(login: StoreLogin) -> Endpoint:
+    return Endpoint(
+        host=login.host,
+        port=login.port,
+        user=login.user,
+        password=login.password.get_secret_value(),
+        secure=login.secure,
+    )
