@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-from pydantic import SecretStr
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.api.suite import EvalSuiteSpec
@@ -43,7 +41,7 @@ class Orders:
     directory: RunDir
     results: KeptEngine
     datasets: LocalDatasets
-    secrets: Mapping[str, SecretStr]
+    secrets: Mapping[str, str] = field(repr=False)
 
     def build_gateway(self) -> Mapping[str, Any]:
         """Return the gateway's configuration, but for what is drawn at every start."""
@@ -51,7 +49,7 @@ class Orders:
             "run": self.run,
             "suite": self.suite.to_file(),
             "scenarios": {scenario.name: self._build_scenario(scenario.name) for scenario in self.suite.scenarios},
-            "secrets": {name: value.get_secret_value() for name, value in self.secrets.items()},
+            "secrets": dict(self.secrets),
             "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
             "spoolDir": str(self.directory.spool),
             "sandbox": self.request.sandbox.value,
@@ -97,7 +95,7 @@ class Orders:
         if judge is None:
             return {}
         name = f"{judge.secret_key_ref.name}/{judge.secret_key_ref.key}"
-        return {name: self.secrets[name].get_secret_value()}
+        return {name: self.secrets[name]}
 
 
 def render_login(endpoint: Endpoint) -> dict[str, Any]:

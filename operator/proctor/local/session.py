@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import shutil
 import signal
 import tempfile
@@ -13,8 +12,6 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
-
-from pydantic import SecretStr
 
 from proctor.adapters.sandbox.availability import sandbox_available
 from proctor.api.loading import digest_suite
@@ -36,7 +33,7 @@ from proctor.local.orders import Orders
 from proctor.local.preflight import check_request
 from proctor.local.request import RunRequest, SandboxChoice
 from proctor.local.rundir import RunDir, create_run, find_resumable
-from proctor.local.secrets import resolve_secrets
+from proctor.local.secrets import read_secrets
 from proctor.local.serving import LocalDatasets, build_requests
 from proctor.local.world import IsolationProof, World, to_fault
 from proctor.reconcile.observed import FaultSeen, Observed, Readiness
@@ -108,7 +105,7 @@ async def execute_run(request: RunRequest, view: View) -> RunOutcome | None:
         Terminal: this machine refuses; what was reached is kept.
     """
     check_request(request)
-    secrets = resolve_secrets(request.suite.spec, secrets_dir=request.secrets_dir, environ=os.environ)
+    secrets = read_secrets(request.suite.spec, request.secrets_dir)
     stop = StopRequest()
     with _stop_on_signals(stop), _stop_on_timeout(stop, request.timeout):
         name = request.suite.metadata.name
@@ -145,7 +142,7 @@ def _find_or_create(request: RunRequest, view: View) -> tuple[RunDir, EvalRun]:
 
 @asynccontextmanager
 async def _open_session(
-    request: RunRequest, directory: RunDir, run: EvalRun, secrets: Mapping[str, SecretStr]
+    request: RunRequest, directory: RunDir, run: EvalRun, secrets: Mapping[str, str]
 ) -> AsyncIterator[_Session]:
     # Paths of Unix sockets have at most 107 bytes, so they can't be in the data dir.
     sockets_root = Path(tempfile.mkdtemp(prefix="proctor-"))
@@ -169,7 +166,7 @@ class _Session:
         *,
         journal: AttemptJournal,
         sockets_root: Path,
-        secrets: Mapping[str, SecretStr],
+        secrets: Mapping[str, str],
     ) -> None:
         self._request = request
         self._directory = directory
@@ -241,7 +238,7 @@ class _Session:
             status=self._run.status,
         )
 
-    def _build_world(self, journal: AttemptJournal, sockets_root: Path, secrets: Mapping[str, SecretStr]) -> World:
+    def _build_world(self, journal: AttemptJournal, sockets_root: Path, secrets: Mapping[str, str]) -> World:
         orders = Orders(
             request=self._request,
             run=self._run.metadata.uid or "",

@@ -55,12 +55,15 @@ def plan_preparation(scenarios: Sequence[str], observed: Observed) -> list[Actio
 
 
 def _plan_processes(observed: Observed) -> list[Action]:
-    actions: list[Action] = []
     if observed.gateway.state is Readiness.ABSENT:
-        actions.append(StartGateway())
+        return [StartGateway()]
+    if observed.gateway.state is not Readiness.READY:
+        return []
+    actions: list[Action] = []
+    # After the gateway, which brings the store's schema up to date.
     if observed.grader.state in {GraderState.ABSENT, GraderState.FAILED}:
         actions.append(StartGrader())
-    if observed.gateway.state is Readiness.READY and observed.probes is None and not observed.probing:
+    if observed.probes is None and not observed.probing:
         actions.append(ProbeServers())
     return actions
 

@@ -137,17 +137,17 @@ CASES = [
         phase=Phase.ENFORCING,
     ),
     Case(
-        id="then the gateway and the grader start",
+        id="then the gateway starts, which brings the store's schema up to date",
         run=make_run(),
         observed=make_prepared(SUITE, gateway=GatewaySeen(), probes=None, grader=GraderSeen()),
-        actions=("start gateway", "start grader"),
+        actions=("start gateway",),
         phase=Phase.ENFORCING,
     ),
     Case(
-        id="servers are probed once the gateway is ready",
+        id="servers are probed, and the grader starts, once the gateway is ready",
         run=make_run(),
-        observed=make_prepared(SUITE, probes=None),
-        actions=("probe servers",),
+        observed=make_prepared(SUITE, probes=None, grader=GraderSeen()),
+        actions=("start grader", "probe servers"),
         phase=Phase.ENFORCING,
     ),
     Case(
