@@ -17,6 +17,7 @@ from proctor.adapters.mcp.launch import DatasetAccess, PlainLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.api.server import Server
 from proctor.core.trajectory.events import Event, EventKind
+from proctor.gateway.attempt import Attempt
 from proctor.gateway.attempts import OpenedAttempt
 from proctor.gateway.doors import mcp, tools
 from proctor.gateway.toolboxes import ServersSpec, Toolboxes
@@ -77,6 +78,18 @@ class Cell:
         response = await self.client.get("/tools")
         assert response.status_code == 200, response.text
         return [tool["name"] for tool in response.json()["tools"]]
+
+    @property
+    def attempt(self) -> Attempt:
+        return next(iter(self.gateway.attempts.open_attempts.values()))
+
+    async def until_called(self) -> Attempt:
+        """Until a call is on its way to the server."""
+        async with asyncio.timeout(10):
+            while self.attempt.budget.calls == 0:  # noqa: ASYNC110 - the gateway has no event for it
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
+        return self.attempt
 
     def events(self, kind: EventKind = EventKind.TOOL_CALL) -> list[Event]:
         return [event for event in self.gateway.sink.trajectory() if event.kind is kind]

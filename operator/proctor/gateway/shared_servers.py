@@ -84,7 +84,9 @@ class SharedServers:
                     while not await _answers(client, shared.path):
                         if launched.exit_code() is not None:
                             tail = launched.log_tail().strip()[-800:]
-                            raise Terminal(f"server {server!r}: {explain_exit(launched)}; the last of its log: {tail}")
+                            raise Terminal(
+                                f"server {server!r}: {await explain_exit(launched)}; the last of its log: {tail}"
+                            )
                         await asyncio.sleep(_POLL_SECONDS)
             except TimeoutError as e:
                 limit = self._limits.start_seconds

@@ -153,9 +153,13 @@ class Toolbox:
         span = self._attempt.start()
         request = canonical_json(arguments)
         failed = await self._upstream.ready()
-        self._check(name, span, request)
+        check = self._check(name)
+        if check is CallCheck.DENIED:
+            refused = Refused(RefusalCode.TOOL, f"tool {name!r} is not among the tools of this cell", status=403)
+            self._attempt.deny(refused, name=name, span=span, request=request)
+            raise refused
         self._attempt.take_call()
-        if self._check_known(name) is CallCheck.UNKNOWN and failed is None:
+        if check is CallCheck.UNKNOWN:
             return self._answer_unknown(name, span, request)
         refusals = self._engine_refusals()
         params: JsonObject = {**(extra or {}), "name": name, "arguments": arguments}
@@ -194,17 +198,11 @@ class Toolbox:
             request=canonical_json(params),
         )
 
-    def _check(self, name: str, span: Span, request: bytes) -> None:
-        if self._check_known(name) is CallCheck.DENIED:
-            refused = Refused(RefusalCode.TOOL, f"tool {name!r} is not among the tools of this cell", status=403)
-            self._attempt.deny(refused, name=name, span=span, request=request)
-            raise refused
-
-    def _check_known(self, name: str) -> CallCheck:
-        known = self._pinned
-        if known is None:
-            return CallCheck.DENIED
-        return check_call(name, served=known.served_names, all_names=known.names)
+    def _check(self, name: str) -> CallCheck:
+        if self._pinned is None:
+            # The server has never listed its tools, so there is no session to pass a call on to either.
+            return CallCheck.PASS
+        return check_call(name, served=self._pinned.served_names, all_names=self._pinned.names)
 
     def _answer_unknown(self, name: str, span: Span, request: bytes) -> ToolReply:
         known = ", ".join(self._pinned.served_names) if self._pinned else ""

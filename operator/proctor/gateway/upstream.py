@@ -90,7 +90,9 @@ class Upstream:
             if self._session is not None and self._session.usable:
                 return None
             reply = await self._open()
-            return reply if isinstance(reply, Failed) else None
+        if isinstance(reply, RpcError):
+            return Failed(Fault.START_FAILED, f"the server answers initialize with error {reply.code}")
+        return reply if isinstance(reply, Failed) else None
 
     async def initialize(self, params: JsonObject) -> Reply:
         """Shake hands as an agent asks for it; a session that already speaks its version is kept."""

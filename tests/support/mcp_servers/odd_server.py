@@ -38,6 +38,7 @@ TOOLS = [
     "slow",
     "result_of_size",
     "stray",
+    "change_after",
 ]
 
 
@@ -214,6 +215,10 @@ class Server:
         self.tools = [*self.tools, describe("brand_new")]
         send({"method": "notifications/tools/list_changed"})
         send({"id": id_, "result": text("changed")})
+
+    def do_change_after(self, id_: int, _args: Any, _params: Any) -> None:
+        send({"id": id_, "result": text("changing")})
+        send({"method": "notifications/tools/list_changed"})
 
     def do_environment(self, id_: int, _args: Any, _params: Any) -> None:
         send({"id": id_, "result": text(json.dumps({"env": dict(os.environ), "pid": os.getpid()}))})

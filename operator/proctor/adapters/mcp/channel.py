@@ -43,6 +43,11 @@ class Listener(Protocol):
 class Channel(Protocol):
     """A connection that carries JSON-RPC messages."""
 
+    @property
+    def tells_apart(self) -> bool:
+        """Whether each request has a stream of its own, so that `related` says what a notification belongs to."""
+        ...
+
     def start(self, listener: Listener) -> None:
         """Begin to read."""
         ...

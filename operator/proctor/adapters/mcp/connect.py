@@ -16,6 +16,8 @@ from proctor.errors import Terminal
 _LINE_SLACK = 64 * 1024
 """Room for the envelope around a result of exactly the limit."""
 
+_EXIT_LOOKS, _EXIT_LOOK_SECONDS = 25, 0.02
+
 
 async def open_channel(target: Target, launcher: ServerLauncher, limits: McpLimits) -> Channel:
     """Open a channel; for a command that means: start a fresh process.
@@ -60,13 +62,18 @@ async def _open_tcp(target: TcpTarget, limits: McpLimits) -> Channel:
         # The far side ends its process when the connection does.
         writer.transport.abort()
 
-    return LineChannel(
-        LineStreams(reader, writer, terminate, lambda: "the server closed its connection", lambda: ""), limits
-    )
+    async def explain() -> str:
+        return "the server closed its connection"
+
+    return LineChannel(LineStreams(reader, writer, terminate, explain, lambda: ""), limits)
 
 
-def explain_exit(launched: LaunchedServer) -> str:
-    """Say in one line how a server's process ended."""
+async def explain_exit(launched: LaunchedServer) -> str:
+    """Say in one line how a server's process ended; its output may end a moment before it does."""
+    for _ in range(_EXIT_LOOKS):
+        if launched.exit_code() is not None:
+            break
+        await asyncio.sleep(_EXIT_LOOK_SECONDS)
     code = launched.exit_code()
     if code is None:
         return "the server closed its output"

@@ -59,6 +59,8 @@ class _AnswerError(Exception):
 class HttpChannel:
     """A session with an HTTP endpoint; each request is a POST of its own."""
 
+    tells_apart = True
+
     def __init__(self, target: HttpTarget, limits: McpLimits) -> None:
         self._target = target
         self._limits = limits

@@ -28,12 +28,14 @@ class LineStreams:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     terminate: Callable[[], Awaitable[None]]
-    explain_end: Callable[[], str]
+    explain_end: Callable[[], Awaitable[str]]
     log_tail: Callable[[], str]
 
 
 class LineChannel:
     """A channel of one JSON-RPC message a line."""
+
+    tells_apart = False
 
     def __init__(self, streams: LineStreams, limits: McpLimits) -> None:
         self._streams = streams
@@ -68,7 +70,7 @@ class LineChannel:
             failure = await self._read_lines(listener)
         except ConnectionError:
             failure = None
-        listener.on_closed(failure or Failed(Fault.EXITED, self._streams.explain_end()))
+        listener.on_closed(failure or Failed(Fault.EXITED, await self._streams.explain_end()))
 
     async def _read_lines(self, listener: Listener) -> Failed | None:
         """Read until the stream ends (None) or the server has gone too far."""

@@ -186,7 +186,7 @@ class UpstreamSession:
             return  # about a request of the server's own, which was answered at once
         if message.method == "notifications/progress":
             owner = self._pending.get(_own_id(message.params.get("progressToken")))
-            if owner is None or owner.progress_token is None:
+            if owner is None or owner.progress_token is None or owner.answer.done():
                 return  # a token that nobody gave, or whose request is over
             message = Notification(message.method, {**message.params, "progressToken": owner.progress_token})
         else:
@@ -198,7 +198,10 @@ class UpstreamSession:
         """On a plain stream nothing says what a notification belongs to; with one request open, it is that one."""
         if related is not None:
             return self._pending.get(related)
-        return next(iter(self._pending.values())) if len(self._pending) == 1 else None
+        if self._channel.tells_apart:
+            return None
+        waiting = [pending for pending in self._pending.values() if not pending.answer.done()]
+        return waiting[0] if len(waiting) == 1 else None
 
     def _answer(self, request: Request) -> None:
         if request.method == "ping":
