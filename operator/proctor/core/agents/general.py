@@ -61,7 +61,7 @@ NEWEST = ScriptedPolicy(
             query="SELECT "
             + _reading(
                 chain="arrayStringConcat(arrayMap(span -> concat(span.2, ' ', span.3), "
-                "arraySort(groupArray((Timestamp, ServiceName, SpanName)))), ' -> ')",
+                "arraySort(groupArray((Timestamp, ServiceName, SpanName)))), ', then ')",
                 edge="argMin(ServiceName, (ParentSpanId != '', Timestamp))",
                 symptom="argMin(StatusMessage, (ParentSpanId != '', Timestamp))",
             )

@@ -85,6 +85,13 @@ def neutral_prompt(brief: Brief, anchor: datetime, limits: PromptLimits, *, inst
     return NeutralPrompt(system, brief.prompt.strip())
 
 
+def told_text(brief: Brief) -> str:
+    """Return all that an agent is told, whatever its limits: what earns nothing when it is given back."""
+    return "\n\n".join(
+        neutral_prompt(brief, datetime(2000, 1, 1, tzinfo=UTC), PromptLimits(max_turns=1, max_tool_calls=1))
+    )
+
+
 def _in_words(anchor: datetime) -> str:
     """``Monday, 30 November 2026, 12:00:00 UTC``; independent of the process's locale."""
     instant = anchor.astimezone(UTC)

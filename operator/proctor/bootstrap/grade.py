@@ -1,0 +1,141 @@
+"""Wiring of the grader: its configuration becomes a store, rubrics and weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
+from pydantic.alias_generators import to_camel
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.results import ResultsStore
+from proctor.api.suite import EvalSuiteSpec
+from proctor.core.agents.prompt import told_text
+from proctor.core.grading.attempts import digest_rubrics
+from proctor.core.grading.marks import Weights
+from proctor.core.grading.rubric import Rubric, compile_rubric
+from proctor.core.scenarios.answer import load_answer
+from proctor.core.scenarios.brief import load_brief
+from proctor.errors import InvalidInput
+
+_Text = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+_Fact = int | Annotated[str, StringConstraints(max_length=2000)]
+
+
+class _Section(BaseModel):
+    """Closed and immutable; input never shows up in an error, for it holds secrets."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, hide_input_in_errors=True
+    )
+
+
+class StoreLogin(_Section):
+    """The results store."""
+
+    host: _Text
+    port: int = Field(ge=1, le=65_535)
+    user: _Text
+    password: SecretStr
+    database: _Text = "proctor"
+    secure: bool = False
+
+
+class ScenarioSource(_Section):
+    """What the grader holds of a scenario.
+
+    Attributes:
+        directory: the scenario's folder; brief and answer key are read from it.
+        facts: the values of the key's facts in the run's dataset.
+    """
+
+    directory: Path
+    facts: dict[str, _Fact]
+
+
+class GraderConfig(_Section):
+    """What a grader is told when it starts.
+
+    Attributes:
+        run: the EvalRun's uid.
+        suite: the frozen suite's spec.
+        store: where attempts and answers are, and grades go.
+        scenarios: by name.
+        secrets: values by ``name/key``, for the judge.
+        allowed_hosts: provider hosts that may be spoken to.
+        summary: the file to replace whenever something was graded.
+    """
+
+    run: _Text
+    suite: EvalSuiteSpec
+    store: StoreLogin
+    scenarios: dict[str, ScenarioSource] = Field(min_length=1)
+    secrets: dict[str, SecretStr] = Field(default_factory=dict)
+    allowed_hosts: tuple[str, ...] = ()
+    summary: Path
+
+
+@dataclass(frozen=True, slots=True)
+class GraderParts:
+    """What the grading job works with.
+
+    Attributes:
+        run: the EvalRun's uid.
+        store: where attempts and answers are, and grades go.
+        rubrics: ready ones, by scenario.
+        rubric_digest: one digest for them all.
+        weights: the suite's.
+        summary: the file to replace whenever something was graded.
+    """
+
+    run: str
+    store: ResultsStore
+    rubrics: dict[str, Rubric]
+    rubric_digest: str
+    weights: Weights
+    summary: Path
+
+
+def parse_grader_config(line: bytes) -> GraderConfig:
+    """Read the configuration.
+
+    Raises:
+        InvalidInput: it is none; the message names the field, never a value.
+    """
+    try:
+        return GraderConfig.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise InvalidInput(f"grader's configuration: {field}: {first['msg']}") from None
+
+
+def build_grader(config: GraderConfig) -> GraderParts:
+    """Make a configuration's parts.
+
+    Raises:
+        InvalidInput: a brief or an answer key is at fault, a fact is missing, or the suite wants a judge.
+    """
+    if config.suite.judge.anthropic is not None:
+        raise InvalidInput("spec.judge: this version grades by checks alone: write `judge: {none: true}`")
+    rubrics = {name: _build_rubric(name, source) for name, source in config.scenarios.items()}
+    told = config.suite.weights
+    login: dict[str, Any] = config.store.model_dump(exclude={"password", "database"})
+    return GraderParts(
+        run=config.run,
+        store=ResultsStore(Endpoint(**login, password=config.store.password.get_secret_value()), config.store.database),
+        rubrics=rubrics,
+        rubric_digest=digest_rubrics({name: rubric.digest for name, rubric in rubrics.items()}),
+        weights=Weights(told.programmatic, told.judge, told.error_penalty_cap),
+        summary=config.summary,
+    )
+
+
+def _build_rubric(name: str, source: ScenarioSource) -> Rubric:
+    try:
+        told = told_text(load_brief(source.directory))
+        return compile_rubric(load_answer(source.directory), source.facts, told=told)
+    except InvalidInput as error:
+        raise InvalidInput(f"rubric of scenario {name}: {error}") from error
