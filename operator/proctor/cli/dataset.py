@@ -121,9 +121,7 @@ def explain(
         _print_plan(plan, request.hash, with_sql=sql)
 
 
-def _request(
-    scenario: str, volume: str, seed: int, anchor: str, scenarios: Path | None, threads: int
-) -> SeedRequest:
+def _request(scenario: str, volume: str, seed: int, anchor: str, scenarios: Path | None, threads: int) -> SeedRequest:
     from proctor.clock import parse_instant
     from proctor.errors import InvalidInput
     from proctor.local.datasets import SeedRequest
@@ -153,7 +151,7 @@ async def _seed(request: SeedRequest, data_dir: Path | None, url: str | None) ->
 
 async def _list(data_dir: Path | None, url: str | None) -> tuple[DatasetRecord, ...]:
     async with _store(data_dir, url) as store:
-        return await store.list()
+        return await store.records()
 
 
 async def _verify(digest: str, data_dir: Path | None, url: str | None, threads: int) -> list[str]:
@@ -171,7 +169,7 @@ async def _remove(digest: str, data_dir: Path | None, url: str | None) -> str:
 async def _select(store: DatasetStore, prefix: str) -> DatasetRecord:
     from proctor.errors import InvalidInput
 
-    found = [record for record in await store.list() if record.hash.startswith(prefix)]
+    found = [record for record in await store.records() if record.hash.startswith(prefix)]
     if len(found) != 1 or not prefix:
         raise InvalidInput(f"dataset {prefix!r}: {len(found) or 'none'} found; `proctor dataset ls` shows their hashes")
     return found[0]

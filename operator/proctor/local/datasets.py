@@ -26,13 +26,14 @@ from typing import TYPE_CHECKING, Protocol
 from proctor.core.digests import digest_bytes
 from proctor.core.seeding.facts import FactSheet, FactValue
 from proctor.core.seeding.identity import GENERATOR_VERSION, anchor_nanoseconds, dataset_hash, recipe_digest
-from proctor.core.seeding.record import DatasetRecord, TableRecord, parse_record
+from proctor.core.seeding.record import ROLLUP_SUFFIX, DatasetRecord, TableRecord, parse_record
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.durable import translate_os_error, write_atomic
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress
     from proctor.adapters.clickhouse.session import HttpSession
+    from proctor.core.seeding.plan import SeedPlan
 
 ANSWER_FILE = "answer.yaml"
 RECORD = "record.json"
@@ -68,6 +69,11 @@ class SeedRequest:
         """The dataset's hash."""
         return dataset_hash(recipe_digest(self.scenario), self.seed, self.anchor, self.volume)
 
+    def is_met_by(self, record: DatasetRecord) -> bool:
+        """Tell whether a record holds the facts that are asked for."""
+        source = self.answer_source()
+        return source is None or source in record.sheets
+
     def answer_source(self) -> str | None:
         """Return the digest of the answer key's file; None if facts aren't asked for or there is no key."""
         path = self.scenario / ANSWER_FILE
@@ -85,7 +91,7 @@ class DatasetStore(Protocol):
         """Return a dataset's record, building the dataset or computing its facts if they are missing."""
         ...
 
-    async def list(self) -> tuple[DatasetRecord, ...]:
+    async def records(self) -> tuple[DatasetRecord, ...]:
         """Return the records of all committed datasets."""
         ...
 
@@ -116,7 +122,7 @@ class EmbeddedDatasets:
         """As `ensure_dataset`."""
         return await ensure_dataset(request, data_dir=self.data_dir, on_progress=on_progress)
 
-    async def list(self) -> tuple[DatasetRecord, ...]:
+    async def records(self) -> tuple[DatasetRecord, ...]:
         """As `list_datasets`."""
         return list_datasets(self.data_dir)
 
@@ -149,7 +155,7 @@ def find_dataset(request: SeedRequest, *, data_dir: Path) -> DatasetRecord | Non
     if record is None:
         return None
     _refuse_mismatch(record, request)
-    return record if _has_facts(record, request) else None
+    return record if request.is_met_by(record) else None
 
 
 def list_datasets(data_dir: Path) -> tuple[DatasetRecord, ...]:
@@ -170,7 +176,7 @@ async def remove_dataset(data_dir: Path, digest: str) -> None:
         Terminal: it can't be removed.
     """
     folder = datasets_dir(data_dir) / digest
-    async with _hold(datasets_dir(data_dir) / f"{_LOCK}{digest}"):
+    async with hold_dataset(datasets_dir(data_dir), digest):
         if not folder.is_dir():
             raise InvalidInput(f"dataset {digest}: there is none of that hash")
         # Out of sight first: what is half removed must not be found.
@@ -196,17 +202,14 @@ async def ensure_dataset(
     if found is not None:
         return found
     root = datasets_dir(data_dir)
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise translate_os_error(error, f"creating {root}") from error
+    _create(root)
     sweep_staging(data_dir)
-    async with _hold(root / f"{_LOCK}{request.hash}"):
+    async with hold_dataset(root, request.hash):
         record = _read_record(root / request.hash)
         if record is None:
             return await _build(request, root, on_progress)
         _refuse_mismatch(record, request)
-        return record if _has_facts(record, request) else await _add_facts(record, request, root)
+        return record if request.is_met_by(record) else await _add_facts(record, request, root)
 
 
 def sweep_staging(data_dir: Path) -> int:
@@ -224,38 +227,31 @@ def sweep_staging(data_dir: Path) -> int:
 async def verify_dataset(record: DatasetRecord, data_dir: Path, *, threads: int = 2) -> list[str]:
     """Compute a dataset's digests anew and return what differs from its record; nothing if all is well."""
     from proctor.adapters.clickhouse.datasets import digest_database
-    from proctor.core.seeding.rollups import ROLLED_UP, key_table, kv_table
 
-    derived = {name for raw in ROLLED_UP for name in (kv_table(raw), key_table(raw))}
-    tables = tuple(name for name in record.tables if name not in derived)
+    tables = tuple(name for name in record.tables if not name.endswith(ROLLUP_SUFFIX))
     async with _read_clone(record, datasets_dir(data_dir)) as session:
         found = await digest_database(session, tables, record.database, threads=threads)
-    return [
-        f"{name}: {found[name].rows} rows, digest {found[name].digest}; the record says {told.rows}, {told.digest}"
-        for name, told in record.tables.items()
-        if found[name] != (told.rows, told.digest)
-    ]
+    return record.differences(found)
 
 
 async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | None) -> DatasetRecord:
     from proctor.adapters.clickhouse.datasets import build_dataset, compute_facts
-    from proctor.core.scenarios.recipe import load_recipe
-    from proctor.core.seeding.plan import compile_plan
 
     began = time.monotonic()
-    recipe = load_recipe(request.scenario)
-    plan = compile_plan(recipe, seed=request.seed, anchor=request.anchor, volume=request.volume)
-    sheet = _read_sheet(request)
+    sheet = read_sheet(request)
     database = f"ds_{request.hash}_1"
+    # Reading a recipe and starting an engine take half a second each: side by side.
+    reading = asyncio.create_task(asyncio.to_thread(compile_request, request))
     with _stage(root, request.hash) as staging:
         async with _serve(staging / ENGINE, staging / "engine.log") as session:
+            plan = await reading
             digests = await build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
             facts = await compute_facts(session, sheet.queries, database) if sheet else {}
         record = DatasetRecord(
             hash=request.hash,
             database=database,
             generator=GENERATOR_VERSION,
-            recipe=recipe.digest,
+            recipe=plan.recipe.digest,
             label=request.scenario.name,
             seed=request.seed,
             anchor=request.anchor,
@@ -267,6 +263,19 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
         )
         _commit(staging, root / request.hash, record)
     return record
+
+
+def compile_request(request: SeedRequest) -> SeedPlan:
+    """Read and compile the recipe.
+
+    Raises:
+        InvalidInput: it is at fault.
+    """
+    from proctor.core.scenarios.recipe import load_recipe
+    from proctor.core.seeding.plan import compile_plan
+
+    recipe = load_recipe(request.scenario)
+    return compile_plan(recipe, seed=request.seed, anchor=request.anchor, volume=request.volume)
 
 
 def _commit(staging: Path, target: Path, record: DatasetRecord) -> None:
@@ -282,7 +291,7 @@ def _commit(staging: Path, target: Path, record: DatasetRecord) -> None:
 async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) -> DatasetRecord:
     from proctor.adapters.clickhouse.datasets import compute_facts
 
-    sheet = _read_sheet(request)
+    sheet = read_sheet(request)
     if sheet is None:
         return record
     facts: Mapping[str, FactValue] | None = record.facts.get(sheet.digest)
@@ -294,7 +303,12 @@ async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) ->
     return grown
 
 
-def _read_sheet(request: SeedRequest) -> FactSheet | None:
+def read_sheet(request: SeedRequest) -> FactSheet | None:
+    """Read the fact queries of the scenario's answer key; None if they aren't asked for or there is no key.
+
+    Raises:
+        InvalidInput: the key is at fault.
+    """
     source = request.answer_source()
     if source is None:
         return None
@@ -306,7 +320,7 @@ def _read_sheet(request: SeedRequest) -> FactSheet | None:
 
 @asynccontextmanager
 async def _read_clone(record: DatasetRecord, root: Path) -> AsyncIterator[HttpSession]:
-    """Serve a throw-away clone of a dataset: an engine writes to what it opens, and a committed dataset stays as it is."""
+    """Serve a throw-away clone of a dataset: an engine writes to what it opens, and the dataset stays as it is."""
     from proctor.local.engine import clone_dataset
 
     with _stage(root, record.hash) as staging:
@@ -317,11 +331,11 @@ async def _read_clone(record: DatasetRecord, root: Path) -> AsyncIterator[HttpSe
 
 @asynccontextmanager
 async def _serve(path: Path, log: Path) -> AsyncIterator[HttpSession]:
-    from proctor.adapters.clickhouse.session import open_session
+    from proctor.adapters.clickhouse.session import HttpSession
     from proctor.local.engine import ADMIN_ONLY, Engine
 
-    async with Engine.start(path, access=ADMIN_ONLY, log=log) as engine, open_session(engine.endpoint) as session:
-        yield session
+    async with Engine.start(path, access=ADMIN_ONLY, log=log) as engine:
+        yield HttpSession(engine.endpoint)
 
 
 @contextmanager
@@ -372,15 +386,23 @@ def _try_lock(path: Path) -> Iterator[bool]:
 
 
 @asynccontextmanager
-async def _hold(path: Path) -> AsyncIterator[None]:
-    """Wait for a lock and hold it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+async def hold_dataset(root: Path, digest: str) -> AsyncIterator[None]:
+    """Wait until nobody else on this machine looks for or builds a dataset, and keep others waiting."""
+    path = root / f"{_LOCK}{digest}"
+    _create(root)
     while True:
         with _try_lock(path) as is_held:
             if is_held:
                 yield
                 return
         await asyncio.sleep(_POLL_SECONDS)
+
+
+def _create(root: Path) -> None:
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise translate_os_error(error, f"creating {root}") from error
 
 
 def _committed_folders(data_dir: Path) -> list[Path]:
@@ -399,11 +421,6 @@ def _read_record(folder: Path) -> DatasetRecord | None:
     except OSError as error:
         raise translate_os_error(error, f"reading {path}") from error
     return parse_record(text, str(path))
-
-
-def _has_facts(record: DatasetRecord, request: SeedRequest) -> bool:
-    source = request.answer_source()
-    return source is None or source in record.sheets
 
 
 def _refuse_mismatch(record: DatasetRecord, request: SeedRequest) -> None:

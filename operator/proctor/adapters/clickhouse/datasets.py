@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from proctor.adapters.clickhouse.session import Settings, SqlSession
 from proctor.core.seeding import rollups
@@ -14,7 +15,7 @@ from proctor.core.seeding.facts import FactQuery, FactValue, read_fact
 from proctor.core.seeding.plan import Insertion, SeedPlan
 from proctor.core.seeding.schema import create_table
 from proctor.core.seeding.sql import name_table
-from proctor.errors import Terminal
+from proctor.errors import ProctorError, Terminal
 
 _FACT_LIMITS: Settings = {"readonly": 1, "max_execution_time": 120, "max_result_rows": 2}
 _ONE_BLOCK: Settings = {
@@ -29,7 +30,6 @@ _ONE_BLOCK: Settings = {
     "max_insert_threads": 1,
     # The rows come in the order of the table; the engine need only see that they do.
     "optimize_on_insert": 0,
-    "query_plan_remove_redundant_sorting": 0,
 }
 
 
@@ -110,29 +110,28 @@ async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
     parts: int = 1,
 ) -> None:
     """Load the rows of one of several parts of a dataset into its tables."""
-    waiting: Iterator[Insertion] = plan.insertions(database, part=part, parts=parts)
     total, done = plan.rows(), 0
 
-    async def work() -> None:
+    async def insert(insertion: Insertion) -> None:
         nonlocal done
-        for insertion in waiting:
-            await session.run(insertion.sql, _ONE_BLOCK)
-            done += insertion.rows
-            if on_progress:
-                on_progress(Progress(Stage.LOADING, done, total))
+        await session.run(insertion.sql, _ONE_BLOCK)
+        done += insertion.rows
+        if on_progress:
+            on_progress(Progress(Stage.LOADING, done, total))
 
-    await _at_once([work] * threads)
+    await _at_once([partial(insert, one) for one in plan.insertions(database, part=part, parts=parts)], threads)
 
 
 async def fill_rollups(session: SqlSession, database: str, *, threads: int = 2) -> None:
     """Fill the rollups from the loaded tables, then create the views that keep them filled."""
-    settings: Settings = {"max_threads": threads, "max_insert_threads": 1}
 
-    for table in reversed(rollups.ROLLED_UP):
+    async def fill(table: str) -> None:
         for statement in rollups.fill_rollups(database, table):
-            await session.run(statement, settings)
+            await session.run(statement, _share(threads, len(rollups.ROLLED_UP)))
         for statement in rollups.create_views(database, table):
             await session.run(statement)
+
+    await _at_once([partial(fill, table) for table in rollups.ROLLED_UP], threads)
 
 
 async def verify_rows(
@@ -143,15 +142,18 @@ async def verify_rows(
     Raises:
         Terminal: a table has more or fewer rows than the plan.
     """
-    settings: Settings = {"max_threads": threads}
     digests = await digest_database(session, plan.tables, database, threads=threads)
-    for table in plan.tables:
-        expected = 0
-        for query in plan.count_queries(table):
-            ((rows,),) = await session.fetch(query, settings)
-            expected += int(str(rows))
-        if digests[table].rows != expected:
-            raise Terminal(f"dataset {database}: {table} has {digests[table].rows} rows instead of {expected}")
+    expected, queries = plan.expected_rows()
+
+    async def count(query: str, tables: list[str]) -> None:
+        (counts,) = await session.fetch(query, {"max_threads": 1})
+        for table, rows in zip(tables, counts, strict=True):
+            expected[table] += int(str(rows))
+
+    await _at_once([partial(count, query, tables) for query, tables in queries], threads)
+    for table, rows in expected.items():
+        if digests[table].rows != rows:
+            raise Terminal(f"dataset {database}: {table} has {digests[table].rows} rows instead of {rows}")
     return digests
 
 
@@ -159,14 +161,17 @@ async def digest_database(
     session: SqlSession, tables: tuple[str, ...], database: str, *, threads: int = 2
 ) -> dict[str, TableDigest]:
     """Return rows and digest of the given raw tables and of all rollups, as they are now."""
-    names = [*tables]
+    names = [*reversed(tables)]
     for table in rollups.ROLLED_UP:
         names += [rollups.kv_table(table), rollups.key_table(table)]
-    found = {}
-    for name in names:
-        (row,) = await session.fetch(digest_query(database, name), {"max_threads": threads})
+    found: dict[str, TableDigest] = {}
+
+    async def digest(name: str) -> None:
+        (row,) = await session.fetch(digest_query(database, name), _share(threads, 2))
         found[name] = read_digest(row)
-    return found
+
+    await _at_once([partial(digest, name) for name in names], threads)
+    return {name: found[name] for name in sorted(names)}
 
 
 async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], database: str) -> dict[str, FactValue]:
@@ -183,11 +188,28 @@ async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], d
     return facts
 
 
-async def _at_once(jobs: list[Callable[[], Awaitable[None]]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for job in jobs:
-            group.create_task(_as_coroutine(job))
+async def _at_once(jobs: Sequence[Callable[[], Awaitable[None]]], workers: int) -> None:
+    """Run jobs, some at a time, in order; the first failure ends all."""
+    waiting = iter(jobs)
+
+    async def work() -> None:
+        for job in waiting:
+            await job()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(work())
+    except* ProctorError as failures:
+        # One reason is enough to act on; the others were cut short by it.
+        raise _first(failures) from failures
 
 
-async def _as_coroutine(job: Callable[[], Awaitable[None]]) -> None:
-    await job()
+def _first(failures: BaseExceptionGroup[ProctorError]) -> ProctorError:
+    first = failures.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+
+
+def _share(threads: int, statements: int) -> Settings:
+    """Return the settings of one of several statements that run at a time."""
+    return {"max_threads": max(1, threads // statements), "max_insert_threads": 1}

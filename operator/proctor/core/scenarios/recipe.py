@@ -198,7 +198,8 @@ def parse_recipe(text: str, source: str = RECIPE_FILE) -> Recipe:
     Raises:
         InvalidInput: the text is no recipe; the message names the field.
     """
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     if len(text.encode()) > _MAX_BYTES:
         raise InvalidInput(f"{source}: larger than {_MAX_BYTES} bytes")

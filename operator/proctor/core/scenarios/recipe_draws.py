@@ -174,7 +174,8 @@ class Cases(Closed):
     def _plain_alternatives(self) -> Cases:
         for draw in [case.then for case in self.cases] + [self.otherwise]:
             if isinstance(draw, Cases | Each | Ticks | Deal | Hex):
-                raise ValueError(f"`{_kind(draw)}` can't be an alternative: give it a name of its own")
+                message = f"`{_kind(draw)}` can't be an alternative: give it a name of its own"
+                raise ValueError(message)  # noqa: TRY004 - the error that pydantic reports as the input's fault
         return self
 
 

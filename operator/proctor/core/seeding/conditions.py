@@ -9,6 +9,9 @@ from proctor.core.seeding.scope import Column, Domain, Scope
 from proctor.core.seeding.sql import list_numbers, quote
 from proctor.errors import InvalidInput
 
+ALWAYS, NEVER = "1", "0"
+"""Conditions that are known before any row is made: a group that pins a draw settles what depends on it."""
+
 INSTANCE_FIELDS = {
     "service": "service.name",
     "pod": "k8s.pod.name",
@@ -27,9 +30,13 @@ def compile_condition(scope: Scope, when: Mapping[str, Matcher]) -> tuple[str, f
     for reference, matcher in when.items():
         name, _, field = reference.partition(".")
         column = scope.column(name)
-        needs.add(column.name)
-        parts.append(_compile_match(scope, column, field or None, matcher))
-    return " AND ".join(f"({part})" for part in parts), frozenset(needs)
+        part = _compile_match(scope, column, field or None, matcher)
+        if part == NEVER:
+            return NEVER, frozenset()
+        if part != ALWAYS:
+            needs.add(column.name)
+            parts.append(part)
+    return " AND ".join(f"({part})" for part in parts) or ALWAYS, frozenset(needs)
 
 
 def _compile_match(scope: Scope, column: Column, field: str | None, matcher: Matcher) -> str:
@@ -48,6 +55,8 @@ def _compile_match(scope: Scope, column: Column, field: str | None, matcher: Mat
     places = _matching_places(scope, column, field, [str(value) for value in wanted])
     if not places:
         raise InvalidInput(f"{scope.name}: `{column.name}` is never {' or '.join(quote(str(one)) for one in wanted)}")
+    if column.constant is not None:
+        return ALWAYS if column.constant in places else NEVER
     if len(places) == 1:
         return f"{column.name} = {places[0]}"
     return f"has({list_numbers(places)}, {column.name})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from proctor.core.scenarios import recipe_draws as kinds
@@ -269,7 +270,7 @@ def _curve(scope: Scope, name: str, draw: kinds.Curve) -> Column:
         moment = f"if({begin} < 0, {points[0][0]}, {begin} % {parse_duration(draw.repeat) // _MILLISECOND})"
     place = scope.add(Column(f"{name}__moment", moment, Domain.NUMBER, frozenset(needs)))
     branches = [f"{place.name} < {points[0][0]}, {points[0][1]}"]
-    for (start, low), (end, high) in zip(points, points[1:], strict=False):
+    for (start, low), (end, high) in pairwise(points):
         if end <= start:
             raise InvalidInput(f"{scope.name}.{name}: points must be in order of time")
         slope = f"{low} + intDiv(({place.name} - {start}) * {high - low}, {end - start})"
@@ -298,7 +299,9 @@ def _hex(scope: Scope, name: str, draw: kinds.Hex) -> Column:
 
 
 def _cases(scope: Scope, name: str, draw: kinds.Cases) -> Column:
-    branches, needs, found = [], set(), []
+    branches: list[str] = []
+    needs: set[str] = set()
+    found: list[Column] = []
     for case in draw.cases:
         condition, read = compile_condition(scope, case.when)
         column = compile_draw(scope, name, case.then)

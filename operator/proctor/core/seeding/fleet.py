@@ -148,9 +148,7 @@ def _build_instances(recipe: Recipe, name: str, seed: int) -> list[Instance]:
     return built
 
 
-def _attributes(
-    service: Service, name: str, *, node: str, namespace: str, region: str, version: str
-) -> dict[str, str]:
+def _attributes(service: Service, name: str, *, node: str, namespace: str, region: str, version: str) -> dict[str, str]:
     return {
         "service.name": name,
         "service.namespace": namespace,

@@ -14,16 +14,20 @@ from proctor.core.seeding.identity import anchor_nanoseconds, checked_volume
 from proctor.core.seeding.points import compile_metric
 from proctor.core.seeding.schema import tables_for
 from proctor.core.seeding.scope import Scope, World, build_pools
-from proctor.core.seeding.sources import Source, compile_log, compile_span
+from proctor.core.seeding.sources import Source, compile_log, compile_span, count_query
 from proctor.core.seeding.sql import name_table
 from proctor.errors import InvalidInput
 
 CHUNK_ROWS = 400_000
 """Row numbers per INSERT. Two at a time stay below 4 GiB; larger blocks gain nothing once rows arrive sorted."""
 
-MIXED_ROWS = 200_000
+MIXED_ROWS = 300_000
 """Row numbers of the INSERT that holds a share of every source. Planted rows must not lie in a part of their own, where
 `_part` would give them away, so they travel with ordinary ones."""
+
+
+_SORTED_ROWS = 2000
+"""Fewer rows than that are not worth a sort of their own among others."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,32 @@ class SeedPlan:
 
     def insertions(self, database: str, *, part: int = 0, parts: int = 1) -> Iterator[Insertion]:
         """Yield the INSERTs of one of several parts; the union over all parts is the same, however many there are."""
-        for table in self.tables:
-            yield from self._table_insertions(database, table, part, parts)
+        chunks: list[Insertion] = []
+        # What takes longest goes first, so that workers end together.
+        for table in reversed(self.tables):
+            mixed, rest = self._split(database, table, part, parts)
+            chunks += rest
+            yield from mixed
+        yield from chunks
 
-    def count_queries(self, table: str) -> list[str]:
-        """Return queries that say, without making the rows, how many a table must have."""
-        return [source.count(0, source.rows) for source in self.sources if source.table == table and source.rows]
+    def expected_rows(self) -> tuple[dict[str, int], list[tuple[str, list[str]]]]:
+        """Return what tables must hold: rows that are known, and queries that count the rest.
 
-    def _table_insertions(self, database: str, table: str, part: int, parts: int) -> Iterator[Insertion]:
+        Returns:
+            Per table the rows of emissions without a condition; and, per query, the tables of its numbers.
+        """
+        known = dict.fromkeys(self.tables, 0)
+        open_sources: dict[str, list[Source]] = {}
+        for source in self.sources:
+            if source.condition is None:
+                known[source.table] += source.rows
+            elif source.rows:
+                open_sources.setdefault(source.owner, []).append(source)
+        queries = [(count_query(group), [source.table for source in group]) for group in open_sources.values()]
+        return known, queries
+
+    def _split(self, database: str, table: str, part: int, parts: int) -> tuple[list[Insertion], list[Insertion]]:
+        """Return the INSERT that mixes a share of every source, and those of the rest, in the table's order."""
         ranges = [
             (source, source.rows * part // parts, source.rows * (part + 1) // parts)
             for source in self.sources
@@ -87,18 +109,19 @@ class SeedPlan:
         ]
         ranges = [(source, start, stop) for source, start, stop in ranges if stop > start]
         if not ranges:
-            return
-        share = MIXED_ROWS // len(ranges)
-        # A single source for the table mixes with nothing: all of it may arrive sorted.
+            return [], []
+        whole = sum(stop - start for _, start, stop in ranges)
+        share = whole if whole <= MIXED_ROWS else MIXED_ROWS // len(ranges)
         mixed = [(source, start, min(stop, start + share)) for source, start, stop in ranges]
-        selects = [source.select(start, stop) for source, start, stop in mixed]
-        total = sum(stop - start for _, start, stop in mixed)
-        yield self._insertion(database, table, selects, total)
+        selects = [source.select(start, stop, is_sorted=stop - start > _SORTED_ROWS) for source, start, stop in mixed]
+        first = self._insertion(database, table, selects, sum(stop - start for _, start, stop in mixed))
+        rest = []
         for (source, _, stop), (_, _, taken) in zip(ranges, mixed, strict=True):
             for start in range(taken, stop, CHUNK_ROWS):
                 end = min(stop, start + CHUNK_ROWS)
                 select = source.select(start, end, is_sorted=True)
-                yield self._insertion(database, table, [select], end - start)
+                rest.append(self._insertion(database, table, [select], end - start))
+        return [first], rest
 
     def _insertion(self, database: str, table: str, selects: list[str], rows: int) -> Insertion:
         columns = next(source.columns for source in self.sources if source.table == table)
@@ -117,13 +140,13 @@ def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal
     volume = checked_volume(volume)
     sources: list[Source] = []
     for name, stream in recipe.streams.items():
-        sources += _compile_stream(world, name, stream, None, volume)
+        sources += _compile_stream(world, name, stream, group=None, volume=volume)
     for name, group in recipe.groups.items():
-        sources += _compile_stream(world, name, recipe.streams[group.of], group, volume)
+        sources += _compile_stream(world, name, recipe.streams[group.of], group=group, volume=volume)
     return SeedPlan(recipe, seed, anchor, volume, tuple(sources), world.fleet.prelude())
 
 
-def _compile_stream(world: World, name: str, stream: Stream, group: Group | None, volume: Decimal) -> list[Source]:
+def _compile_stream(world: World, name: str, stream: Stream, *, group: Group | None, volume: Decimal) -> list[Source]:
     draws = dict(stream.draws) | (group.draws if group else {})
     texts = dict(stream.texts) | (group.texts if group else {})
     clash = draws.keys() & texts.keys()

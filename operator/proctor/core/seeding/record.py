@@ -12,6 +12,9 @@ from proctor.core.seeding.digest import TableDigest, digest_tables
 from proctor.core.seeding.facts import FactSheet, FactValue
 from proctor.errors import Terminal
 
+ROLLUP_SUFFIX = "_rollup_15m"
+"""What the names of rollups end in."""
+
 
 class TableRecord(BaseModel):
     """One table of a dataset."""
@@ -47,12 +50,20 @@ class DatasetRecord(BaseModel):
     @property
     def rows(self) -> int:
         """How many raw rows it has; rollups are not counted."""
-        return sum(table.rows for name, table in self.tables.items() if not name.endswith("_rollup_15m"))
+        return sum(table.rows for name, table in self.tables.items() if not name.endswith(ROLLUP_SUFFIX))
 
     @property
     def digest(self) -> str:
         """One digest for all its tables."""
         return digest_tables({name: TableDigest(one.rows, one.digest) for name, one in self.tables.items()})
+
+    def differences(self, found: Mapping[str, TableDigest]) -> list[str]:
+        """Return in words how tables differ from what is recorded; nothing if they don't."""
+        return [
+            f"{name}: {found[name].rows} rows, digest {found[name].digest}; the record says {told.rows}, {told.digest}"
+            for name, told in self.tables.items()
+            if found[name] != (told.rows, told.digest)
+        ]
 
     def with_facts(self, sheet: FactSheet, facts: Mapping[str, FactValue]) -> DatasetRecord:
         """Return the record with the facts of one answer key added."""

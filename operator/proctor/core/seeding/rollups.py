@@ -47,12 +47,15 @@ def create_rollups(database: str, table: str) -> list[str]:
 def create_views(database: str, table: str) -> list[str]:
     """Return the statements that create both materialized views of a table."""
     kv, key = kv_table(table), key_table(table)
+    chain = ((key, _select_keys(database, table)), (kv, _select_values(database, table)))
     return [
-        f"CREATE MATERIALIZED VIEW {name_table(database, f'{key}_mv')} TO {name_table(database, key)} AS\n"
-        f"{_select_keys(database, table)}",
-        f"CREATE MATERIALIZED VIEW {name_table(database, f'{kv}_mv')} TO {name_table(database, kv)} AS\n"
-        f"{_select_values(database, table)}",
+        _create_view(name_table(database, f"{target}_mv"), name_table(database, target), select)
+        for target, select in chain
     ]
+
+
+def _create_view(view: str, target: str, select: str) -> str:
+    return f"CREATE MATERIALIZED VIEW {view} TO {target} AS\n{select}"
 
 
 def fill_rollups(database: str, table: str) -> list[str]:
@@ -92,7 +95,8 @@ def _select_values(database: str, table: str) -> str:
     """Return the view's SELECT: every entry of every map, and every scalar, row by row."""
     source = name_table(database, table)
     parts = [
-        f"SELECT {_BUCKET} AS Timestamp, {quote(column)} AS ColumnIdentifier, {_SUBSCRIPT.format(key='entry.1')} AS Key,"
+        f"SELECT {_BUCKET} AS Timestamp, {quote(column)} AS ColumnIdentifier,"
+        f" {_SUBSCRIPT.format(key='entry.1')} AS Key,"
         f" CAST(entry.2 AS String) AS Value FROM {source} ARRAY JOIN {column} AS entry"
         for column in _MAPS[table]
     ]
@@ -112,7 +116,7 @@ def _select_values(database: str, table: str) -> str:
 def _select_grouped(database: str, table: str) -> str:
     """Return the SELECT that gives the view's rows after grouping what is alike in many rows."""
     source = name_table(database, table)
-    parts = [_unfold_map(source, column) for column in _MAPS[table]]
+    parts = [_unfold_resources(source), *(_unfold_map(source, column) for column in _MAPS[table][1:])]
     scalars = ", ".join(_SCALARS[table])
     pairs = ", ".join(f"({quote(column)}, CAST({column} AS String))" for column in _SCALARS[table])
     parts.append(
@@ -127,10 +131,24 @@ def _select_grouped(database: str, table: str) -> str:
     )
 
 
-def _unfold_map(source: str, column: str) -> str:
+def _unfold_resources(source: str) -> str:
+    """Few instances make all rows: their maps are grouped whole, by hash, before they are unfolded."""
+    grouped = (
+        f"SELECT {_BUCKET} AS bucket, any(ResourceAttributes) AS entries, count() AS n FROM {source}"
+        " GROUP BY bucket, cityHash64(ResourceAttributes)"
+    )
     key = _SUBSCRIPT.format(key="CAST(entry.1 AS String)")
     return (
-        f"SELECT bucket, {quote(column)} AS ColumnIdentifier, {key} AS Key, entry.2 AS Value, n"
-        f" FROM (SELECT {_BUCKET} AS bucket, {column} AS entries, count() AS n FROM {source}"
-        " GROUP BY bucket, entries) ARRAY JOIN entries AS entry"
+        f"SELECT bucket, 'ResourceAttributes' AS ColumnIdentifier, {key} AS Key, entry.2 AS Value, n"
+        f" FROM ({grouped}) ARRAY JOIN entries AS entry"
     )
+
+
+def _unfold_map(source: str, column: str) -> str:
+    """Whole maps of attributes hardly repeat: entries are grouped one by one; only groups are cast and rewritten."""
+    key = _SUBSCRIPT.format(key="CAST(name AS String)")
+    grouped = (
+        f"SELECT {_BUCKET} AS bucket, entry.1 AS name, entry.2 AS Value, count() AS n"
+        f" FROM {source} ARRAY JOIN {column} AS entry GROUP BY bucket, name, Value"
+    )
+    return f"SELECT bucket, {quote(column)} AS ColumnIdentifier, {key} AS Key, Value, n FROM ({grouped})"

@@ -1,7 +1,7 @@
 """The tables: structural clones of ClickStack's OpenTelemetry tables, without their TTL.
 
-Columns, codecs, skip indexes, engines, partitions and sorting keys are those of production, since what an agent may find
-out cheaply depends on them. The TTL is left out: it would drop historical rows as they are inserted.
+Columns, codecs, skip indexes, engines, partitions and sorting keys are those of production, since what an agent may
+find out cheaply depends on them. The TTL is left out: it would drop historical rows as they are inserted.
 """
 
 from __future__ import annotations

@@ -96,6 +96,11 @@ class Column:
     digits: int = 0
     service: str | None = None
 
+    @property
+    def constant(self) -> int | None:
+        """The number that it is on every row; None if rows differ."""
+        return int(self.sql) if self.sql.isdecimal() else None
+
 
 @dataclass(frozen=True)
 class World:

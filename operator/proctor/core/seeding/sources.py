@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from proctor.core.scenarios.recipe import Role
 from proctor.core.scenarios.recipe_rows import Attributes, Emission, Log, Span
 from proctor.core.scenarios.recipe_terms import TextCases, When
-from proctor.core.seeding.conditions import compile_condition
+from proctor.core.seeding.conditions import ALWAYS, NEVER, compile_condition
 from proctor.core.seeding.fleet import FLEET_MAPS, FLEET_RANKS, FLEET_SERVICES
 from proctor.core.seeding.keys import draw_key
 from proctor.core.seeding.scope import ROW, ROW_BITS, Domain, Scope
@@ -31,7 +31,7 @@ class Source:
         owner: the stream's or group's name.
         emission: the span's, log's or metric's name.
         role: what the rows are for.
-        rows: how many row numbers there are; an emission with a condition emits fewer.
+        rows: how many row numbers there are; an emission with a condition emits fewer, one that never fires none.
         layers: the draws it needs, as (name, expression) per layer.
         condition: which row numbers emit; None for all.
         order: narrow expressions that sort rows as the table does.
@@ -74,9 +74,17 @@ class Source:
         wide = ", ".join(f"{sql} AS `{name}`" for name, sql in self.columns.items())
         return f"SELECT {wide} FROM ({narrow})"
 
-    def count(self, start: int, stop: int) -> str:
-        """Return the SELECT that counts the rows of a range without making them."""
-        return f"SELECT count() AS rows FROM ({self.narrow(start, stop)})"
+
+def count_query(sources: Sequence[Source]) -> str:
+    """Return the query that counts, without making them, the rows of emissions of one owner: one number each."""
+    layers: dict[int, dict[str, str]] = {}
+    for source in sources:
+        for depth, layer in enumerate(source.layers):
+            layers.setdefault(depth, {}).update(layer)
+    merged = tuple(tuple(layers[depth].items()) for depth in sorted(layers))
+    narrow = replace(sources[0], layers=merged, condition=None).narrow(0, sources[0].rows)
+    counts = ", ".join(f"countIf({source.condition or 1}) AS `{source.emission}`" for source in sources)
+    return f"SELECT {counts} FROM ({narrow})"
 
 
 class SourceBuilder:
@@ -151,11 +159,15 @@ class SourceBuilder:
             return build_map({key: self.text(text).sql for key, text in have.items()})
         extra = self.emission.extra[place]
         condition = self.condition(extra.when)
+        if condition == NEVER:
+            return self._nest(have, place + 1)
+        if condition == ALWAYS:
+            return self._nest(have | extra.attributes, place + 1)
         return f"if({condition}, {self._nest(have | extra.attributes, place + 1)}, {self._nest(have, place + 1)})"
 
     def finish(self, role: Role, order: list[str]) -> Source:
         """Return the source."""
-        condition = self.condition(self.emission.when) if self.emission.when else None
+        condition = self.condition(self.emission.when) if self.emission.when else ALWAYS
         layers = tuple(
             tuple((column.name, column.sql) for column in layer) for layer in self.scope.closure(frozenset(self._needs))
         )
@@ -164,9 +176,9 @@ class SourceBuilder:
             owner=self.scope.name,
             emission=self.name,
             role=role,
-            rows=self.scope.rows,
+            rows=0 if condition == NEVER else self.scope.rows,
             layers=layers,
-            condition=condition,
+            condition=None if condition in {ALWAYS, NEVER} else condition,
             order=tuple(expression for expression in order if not expression.isdecimal()),
             columns=self.columns,
             key=draw_key(self.scope.world.seed, "rows", self.scope.name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proctor.core.scenarios.recipe_terms import NANOSECONDS, Text, TextCases, split_template
-from proctor.core.seeding.conditions import INSTANCE_FIELDS, compile_condition
+from proctor.core.seeding.conditions import ALWAYS, INSTANCE_FIELDS, NEVER, compile_condition
 from proctor.core.seeding.scope import Column, Domain, Scope
 from proctor.core.seeding.sql import concatenate, hexadecimal, look_up, mix, quote
 from proctor.errors import InvalidInput
@@ -58,10 +58,17 @@ def _compile_cases(scope: Scope, text: TextCases) -> CompiledText:
     conditions, texts = [], []
     for case in text.cases:
         condition, read = compile_condition(scope, case.when)
-        conditions.append(condition)
+        if condition == NEVER:
+            continue
         texts.append(compile_text(scope, case.text))
+        if condition == ALWAYS:
+            break
+        conditions.append(condition)
         needs |= read
-    texts.append(compile_text(scope, text.otherwise))
+    else:
+        texts.append(compile_text(scope, text.otherwise))
+    if not conditions:
+        return texts[0]
     needs |= frozenset().union(*(one.needs for one in texts))
     sql = _choose(conditions, [one.sql for one in texts])
     if all(one.values is not None and len(one.values) == 1 for one in texts):

@@ -1,0 +1,125 @@
+"""The seeding process: builds one dataset in a ClickHouse, from a configuration on its standard input.
+
+Standard output carries JSON lines: progress, and at the end ``{"record": …}`` or ``{"error": …, "retryable": …}``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from proctor.adapters.clickhouse.datasets import Progress
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
+from proctor.adapters.clickhouse.session import HttpSession
+from proctor.core.digests import digest_bytes
+from proctor.core.scenarios.answer import load_answer
+from proctor.core.scenarios.recipe import load_recipe
+from proctor.core.seeding.facts import FactSheet
+from proctor.core.seeding.identity import dataset_hash
+from proctor.core.seeding.plan import compile_plan
+from proctor.core.seeding.record import DatasetRecord
+from proctor.errors import InvalidInput, ProctorError, Retryable
+
+_RETRY_EXIT = 75
+"""sysexits' EX_TEMPFAIL: whoever started this may start it again."""
+
+_ANSWER_FILE = "answer.yaml"
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ClickHousePlace(_Closed):
+    """A ClickHouse and the user to be there; it must be allowed to create databases."""
+
+    host: str = Field(description="Name or address.")
+    port: Annotated[int, Field(ge=1, le=65535)] = Field(description="Of the HTTP interface.")
+    user: str = Field(description="The database user.")
+    password: SecretStr = Field(default=SecretStr(""), description="The user's password.")
+    database: str = Field(default="default", description="Where the registry of datasets is.")
+    secure: bool = Field(default=False, description="Whether to speak TLS.")
+
+
+class SeedConfig(_Closed):
+    """What to seed, and where."""
+
+    endpoint: ClickHousePlace = Field(description="The ClickHouse.")
+    scenario: Path = Field(description="The scenario's folder: recipe.yaml, and answer.yaml for the facts.")
+    volume: Decimal = Field(default=Decimal(1), description="Share of the background's rows.")
+    seed: Annotated[int, Field(ge=0)] = Field(default=42, description="An integer that fixes all chance.")
+    anchor: AwareDatetime = Field(description="The instant that the data lead up to.")
+    threads: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="How many statements run at a time.")
+
+
+async def seed_dataset(config: SeedConfig) -> DatasetRecord:
+    """Build a dataset unless it is committed already.
+
+    Raises:
+        InvalidInput: the recipe or a fact query is at fault.
+        Retryable: the ClickHouse went away.
+        Terminal: it refused a statement, or holds other rows than the plan says.
+    """
+    place = config.endpoint
+    endpoint = Endpoint(
+        place.host, place.port, place.user, place.password.get_secret_value(), place.database, place.secure
+    )
+    anchor: datetime = config.anchor
+    recipe = load_recipe(config.scenario)
+    order = SeedOrder(
+        dataset_hash(recipe, config.seed, anchor, config.volume),
+        config.scenario.name,
+        compile_plan(recipe, seed=config.seed, anchor=anchor, volume=config.volume),
+        _read_sheet(config.scenario),
+        config.threads,
+    )
+    return await DatasetRegistry(HttpSession(endpoint), endpoint.database).ensure(order, _report_progress)
+
+
+def main() -> int:
+    """Read the configuration, seed, and return the exit code."""
+    try:
+        config = SeedConfig.model_validate_json(sys.stdin.read())
+        record = asyncio.run(seed_dataset(config))
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        _write({"error": f"configuration: {'.'.join(map(str, first['loc']))}: {first['msg']}", "retryable": False})
+        return 1
+    except ProctorError as error:
+        is_retryable = isinstance(error, Retryable)
+        _write({"error": str(error), "retryable": is_retryable})
+        return _RETRY_EXIT if is_retryable else 1
+    _write({"record": record.model_dump(mode="json")})
+    return 0
+
+
+def _read_sheet(scenario: Path) -> FactSheet | None:
+    path = scenario / _ANSWER_FILE
+    try:
+        source = digest_bytes(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInput(f"answer key {path}: can't be read: {error}") from error
+    answer = load_answer(scenario)
+    return FactSheet(answer.facts_digest, source, answer.facts)
+
+
+def _report_progress(progress: Progress) -> None:
+    _write({"stage": progress.stage, "rows": progress.rows, "total": progress.total})
+
+
+def _write(message: object) -> None:
+    print(json.dumps(message), flush=True)  # noqa: T201 - standard output is this process's only voice
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Datasets in a ClickHouse by URL, as one machine uses it: two seedings of one data dir at once build once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
+from proctor.adapters.clickhouse.session import HttpSession
+from proctor.core.seeding.record import DatasetRecord
+from proctor.local.datasets import SeedRequest, compile_request, datasets_dir, hold_dataset, read_sheet
+
+if TYPE_CHECKING:
+    from proctor.adapters.clickhouse.datasets import OnProgress
+
+PASSWORD_VARIABLE = "PROCTOR_CLICKHOUSE_PASSWORD"  # noqa: S105 - the variable's name, not a password
+
+
+@dataclass(frozen=True)
+class RemoteDatasets:
+    """The datasets of a ClickHouse.
+
+    Attributes:
+        registry: the ClickHouse's.
+        data_dir: whose locks keep two seedings on this machine apart.
+    """
+
+    registry: DatasetRegistry
+    data_dir: Path
+
+    async def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """Return a dataset's record if it is there with the facts that are asked for."""
+        await self.registry.prepare()
+        record = await self.registry.find(request.hash)
+        return record if record is not None and request.is_met_by(record) else None
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """Return a dataset's record, building the dataset or computing its facts if they are missing."""
+        async with hold_dataset(datasets_dir(self.data_dir), request.hash):
+            plan, sheet = await asyncio.gather(
+                asyncio.to_thread(compile_request, request), asyncio.to_thread(read_sheet, request)
+            )
+            order = SeedOrder(request.hash, request.scenario.name, plan, sheet, request.threads)
+            return await self.registry.ensure(order, on_progress)
+
+    async def records(self) -> tuple[DatasetRecord, ...]:
+        """Return the records of all committed datasets."""
+        await self.registry.prepare()
+        return await self.registry.all()
+
+    async def verify(self, record: DatasetRecord, *, threads: int = 2) -> list[str]:
+        """Return what differs from a record."""
+        return await self.registry.verify(record, threads=threads)
+
+    async def remove(self, digest: str) -> None:
+        """Remove a dataset."""
+        await self.registry.remove(digest)
+
+
+@asynccontextmanager
+async def open_remote_datasets(url: str, data_dir: Path) -> AsyncIterator[RemoteDatasets]:
+    """Use the datasets of a ClickHouse; a password in the environment wins over one in the URL.
+
+    Raises:
+        InvalidInput: the URL can't be read.
+    """
+    endpoint = Endpoint.parse(url)
+    password = os.environ.get(PASSWORD_VARIABLE)
+    if password is not None:
+        endpoint = replace(endpoint, password=password)
+    yield RemoteDatasets(DatasetRegistry(HttpSession(endpoint), endpoint.database), data_dir)
