@@ -18,7 +18,7 @@ def proctor() -> None:
 
 
 def _add_groups() -> None:
-    from proctor.cli import dataset, generate, grade, init, run, runs, scenario, validate
+    from proctor.cli import dataset, generate, grade, init, run, runs, scenario, show, validate
 
     validate.register(app)
     init.register(app)
@@ -28,6 +28,7 @@ def _add_groups() -> None:
     grade.register(app)
     run.register(app)
     runs.register(app)
+    show.register(app)
 
 
 _add_groups()

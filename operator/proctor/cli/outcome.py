@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from proctor.core.reports.table import render_result
 from proctor.reconcile.result import report_result
 
 if TYPE_CHECKING:
+    from proctor.api.run import EvalRun
+    from proctor.api.suite import EvalSuiteSpec
     from proctor.local.session import RunOutcome
 
 
 def render_outcome(outcome: RunOutcome) -> str:
     """Return the table, the verdict, and one sentence why; coloured where standard output is a terminal."""
-    report = report_result(outcome.run, outcome.suite, outcome.cells, directory=str(outcome.directory.run_file))
-    return render_result(report, colour=is_colour_wanted())
+    return render_run(outcome.run, outcome.suite, outcome.cells, directory=str(outcome.directory.run_file))
+
+
+def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, directory: str) -> str:
+    """Return the same of a run whose parts were read back."""
+    return render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
 
 
 def is_colour_wanted() -> bool:

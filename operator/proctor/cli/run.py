@@ -73,6 +73,8 @@ def run(
             _describe(request, as_json=as_json)
             return
         outcome = _execute(request, as_json=as_json)
+        if outcome is None:
+            raise KeyboardInterrupt
     raise typer.Exit(_finish(outcome, as_json=as_json))
 
 
@@ -98,7 +100,7 @@ def _describe(request: RunRequest, *, as_json: bool) -> None:
     typer.echo(describe_plan(request.suite, as_json=as_json))
 
 
-def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome:
+def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome | None:
     import asyncio
 
     from proctor.cli.progress import open_view

@@ -33,7 +33,7 @@ class RunningAgent(Protocol):
 class AgentLauncher(Protocol):
     """Starts agents."""
 
-    async def __call__(self, key: AttemptKey, door: Door) -> RunningAgent:
+    async def __call__(self, key: AttemptKey, door: Door, /) -> RunningAgent:
         """Start the agent of an attempt.
 
         Raises:

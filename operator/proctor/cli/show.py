@@ -1,0 +1,88 @@
+"""`proctor show`: a run's table, or what happened in one of its cells."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from proctor.cli.exits import explained
+
+if TYPE_CHECKING:
+    from proctor.local.rundir import RunDir
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("show")(show)
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="Name of the run, the beginning of it, or `last`.")],
+    cell: Annotated[
+        str | None, typer.Argument(help="A cell, as scenario/server/model/replicate, or a part that only it has.")
+    ] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    clickhouse_url: Annotated[str | None, typer.Option(help="Where the run's results are, if not embedded.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Show whole requests and results.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show a run and its cells; with CELL, its trajectory, its answer, and why each mark was given."""
+    with explained():
+        from proctor.local.rundir import find_run
+        from proctor.settings import default_data_dir
+
+        root = (data_dir or default_data_dir()).expanduser().absolute()
+        directory = find_run(root / "runs", run)
+        if cell is None:
+            _show_run(directory, as_json=as_json)
+        else:
+            _show_cell(directory, root, cell, clickhouse_url=clickhouse_url, full=full)
+
+
+def _show_run(directory: RunDir, *, as_json: bool) -> None:
+    from proctor.cli.outcome import render_run
+    from proctor.cli.trajectory import make_inert
+
+    run, cells = directory.read_run(), directory.read_cells()
+    if as_json:
+        typer.echo(json.dumps({"run": run.to_file(), "cells": cells}, ensure_ascii=False))
+        return
+    typer.echo(render_run(run, directory.read_suite(), cells, directory=str(directory.run_file)))
+    typer.echo("")
+    width = max((len(str(one.get("cell", ""))) for one in cells), default=0)
+    for one in cells:
+        score = one.get("score") or "–"
+        why = make_inert(str(one.get("reason", "")))
+        typer.echo(f"{one.get('cell', ''):<{width}}  {score:>6}  {one.get('outcome') or one.get('state')}  {why}")
+
+
+def _show_cell(directory: RunDir, data_dir: Path, text: str, *, clickhouse_url: str | None, full: bool) -> None:
+    import asyncio
+
+    from proctor.cli.trajectory import render_marks, render_trajectory
+    from proctor.core.ids import CellKey
+    from proctor.local.reading import read_trajectory
+
+    run = directory.read_run()
+    cell = _find_cell(directory, text)
+    key = CellKey.parse(cell["cell"])
+    found = asyncio.run(read_trajectory(data_dir, run.metadata.uid or "", key, clickhouse_url=clickhouse_url))
+    typer.echo(render_trajectory(found.record, found.events, found.bodies, full=full))
+    typer.echo("")
+    typer.echo(render_marks(cell))
+
+
+def _find_cell(directory: RunDir, text: str) -> dict[str, Any]:
+    from proctor.errors import InvalidInput
+
+    cells = directory.read_cells()
+    exact = [cell for cell in cells if cell.get("cell") == text]
+    found = exact or [cell for cell in cells if text in str(cell.get("cell", ""))]
+    if len(found) == 1:
+        return found[0]
+    some = ", ".join(str(cell.get("cell")) for cell in (found or cells)[:6])
+    problem = "may be any of" if found else "is none of"
+    raise InvalidInput(f"cell {text!r} {problem} run {directory.name}'s cells: {some}, …")
