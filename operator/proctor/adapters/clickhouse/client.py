@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.rowbinary import encode_rows
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 
 if TYPE_CHECKING:
@@ -139,16 +140,13 @@ class Client:
         types: Sequence[str],
         settings: Settings | None = None,
     ) -> None:
-        """Insert rows; one call is one block, stored whole or not at all."""
+        """Insert rows of the types that `rowbinary` knows; one call is one block, stored whole or not at all."""
         if not rows:
             return
+        body = encode_rows(rows, types)
         with _translated(f"ClickHouse {self._endpoint}: inserting {len(rows)} rows into {table}"):
-            await self._driver.insert(
-                table,
-                rows,
-                column_names=list(columns),
-                column_type_names=list(types),
-                settings=dict(settings or {}),
+            await self._driver.raw_insert(
+                table, list(columns), body, settings=dict(settings or {}), fmt="RowBinary", compression=None
             )
 
     async def close(self) -> None:
