@@ -162,41 +162,43 @@ def _in_file(location: FieldPath) -> FieldPath:
     return tuple(part for part in location if part != "[key]")
 
 
-def _describe(details: ErrorDetails, location: FieldPath) -> tuple[str, str]:  # noqa: PLR0911 - one per kind of error
-    context: Mapping[str, Any] = details.get("ctx", {})
+def _describe(details: ErrorDetails, location: FieldPath) -> tuple[str, str]:
     match details["type"]:
         case "extra_forbidden":
             return _unknown_field(location)
         case "missing":
-            known = field_schema(location)
-            purpose = known.get("description", "")
+            purpose = field_schema(location).get("description", "")
             return "required field is missing", f"add it{': ' + purpose if purpose else ''}"
+        case _:
+            value = details["input"]
+            # Whoever writes a key where only a reference may stand must not find it in a CI log.
+            is_secret = not _SENSITIVE.isdisjoint(location)
+            return _describe_value(details, "the value" if is_secret else _shown(value))
+
+
+_SENSITIVE = frozenset({"secretKeyRef", "env", "headers"})
+
+
+def _describe_value(details: ErrorDetails, shown: str) -> tuple[str, str]:  # noqa: PLR0911 - one per kind of error
+    context: Mapping[str, Any] = details.get("ctx", {})
+    quoted = f"write {shown.strip(chr(39))!r} in quotes".replace("'", '"') if shown != "the value" else "quote it"
+    is_number = isinstance(details["input"], int | float)
+    match details["type"]:
         case "string_pattern_mismatch":
-            return (
-                f"{_shown(details['input'])} is not of the form {context['pattern']}",
-                "use only what the form admits",
-            )
+            return f"{shown} is not of the form {context['pattern']}", "use only what the form admits"
         case "enum" | "literal_error":
             expected = str(context["expected"]).replace("'", "")
-            return (
-                f"{_shown(details['input'])} is not one of the known values",
-                f"one of: {expected}{_guess(details, expected)}",
-            )
-        case "string_type" if isinstance(details["input"], int | float):
-            return (
-                f"{_shown(details['input'])} is a number or a flag, not text",
-                f'write "{details["input"]}" in quotes',
-            )
+            return f"{shown} is not one of the known values", f"one of: {expected}{_guess(details, expected)}"
+        case "string_type" if is_number:
+            return f"{shown} is a number or a flag, not text", quoted
         case "model_type" | "dict_type":
-            return f"{_shown(details['input'])} is not a mapping of fields", "write its fields on lines below"
+            return f"{shown} is not a mapping of fields", "write its fields on lines below"
         case "tuple_type":
-            return f"{_shown(details['input'])} is not a list", "write [a, b], or one `- item` per line"
-        case "decimal_text" if isinstance(details["input"], int | float):
-            return details["msg"], f'write "{details["input"]}" in quotes'
+            return f"{shown} is not a list", "write [a, b], or one `- item` per line"
         case "decimal_text":
-            return f"{_shown(details['input'])} is {details['msg']}", 'write a number in quotes, like "0.05"'
+            return (details["msg"], quoted) if is_number else (f"{shown} is {details['msg']}", 'like "0.05"')
         case _:
-            return f"{_shown(details['input'])}: {details['msg'][:1].lower()}{details['msg'][1:]}", "see docs/reference"
+            return f"{shown}: {details['msg'][:1].lower()}{details['msg'][1:]}", "see docs/reference"
 
 
 def _unknown_field(location: FieldPath) -> tuple[str, str]:
