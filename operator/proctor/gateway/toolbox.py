@@ -86,6 +86,7 @@ class Toolbox:
         self._engine_refusals = engine_refusals
         self._calls: dict[tuple[str, str], int] = {}
         self._notifications = 0
+        self._served = False
         self._closing = False
         self.agents = AgentSessions()
         upstream.hooks = UpstreamHooks(
@@ -113,7 +114,7 @@ class Toolbox:
             Refused: the server gives no list that may be served.
         """
         span = self._attempt.start()
-        failed = await self._upstream.ready()
+        failed = await self._ready()
         if failed is None and self._pinned is not None:
             self._attempt.tools_digest = self._pinned.digest
             result = encode(list(self._pinned.tools))
@@ -152,7 +153,7 @@ class Toolbox:
         """
         span = self._attempt.start()
         request = canonical_json(arguments)
-        failed = await self._upstream.ready()
+        failed = await self._ready()
         check = self._check(name)
         if check is CallCheck.DENIED:
             refused = Refused(RefusalCode.TOOL, f"tool {name!r} is not among the tools of this cell", status=403)
@@ -175,7 +176,7 @@ class Toolbox:
     async def relay(self, method: str, params: JsonObject, *, sink: NotificationSink | None = None) -> Reply:
         """Pass a request that is no tool call on to the server, and its answer back."""
         span = self._attempt.start()
-        failed = await self._upstream.ready()
+        failed = await self._ready()
         reply = failed or await self._upstream.request(method, params, sink=sink)
         blame, body = _describe(reply)
         self._attempt.record(
@@ -197,6 +198,13 @@ class Toolbox:
             error_class=str(INVALID_PARAMS),
             request=canonical_json(params),
         )
+
+    async def _ready(self) -> Failed | None:
+        failed = await self._upstream.ready()
+        if failed is not None and not self._served and not self._closing:
+            # An agent without any tools isn't measured; the server passed Preflight, so another attempt is worth it.
+            self._attempt.infra_failure = self._attempt.infra_failure or f"no tools: {failed.detail}"
+        return failed
 
     def _check(self, name: str) -> CallCheck:
         if self._pinned is None:
@@ -244,13 +252,12 @@ class Toolbox:
 
     def _check_tools(self, seen: ToolListing) -> str:
         """Compare the list of a fresh session with the pinned one; each process of the server must offer the same."""
-        if self._pinned is None:
-            if not seen.error:
-                self._pinned = seen
-            return seen.error
-        change = describe_change(self._pinned, seen)
+        if self._pinned is None and not seen.error:
+            self._pinned = seen
+        change = describe_change(self._pinned, seen) if self._pinned is not None else seen.error
         if change:
             self._attempt.infra_failure = self._attempt.infra_failure or change
+        self._served = self._served or not change
         return change
 
     def _take_notification(self, notification: Notification) -> None:

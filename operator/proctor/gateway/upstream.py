@@ -15,7 +15,7 @@ from proctor.adapters.mcp.session import NotificationSink, Reply, UpstreamSessio
 from proctor.core.gatewaypolicy.toolerrors import Fault
 from proctor.core.gatewaypolicy.toollist import ToolListing, build_listing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
-from proctor.errors import InvalidInput, Terminal
+from proctor.errors import ProctorError, Retryable
 
 _log = logging.getLogger(__name__)
 
@@ -167,7 +167,9 @@ class Upstream:
         starting, self._starting = self._starting, None
         try:
             channel = await starting
-        except (Terminal, InvalidInput) as e:
+        except Retryable as e:
+            return Failed(Fault.NOT_LAUNCHED, str(e))
+        except ProctorError as e:
             return Failed(Fault.START_FAILED, str(e))
         session = UpstreamSession(
             channel,
@@ -237,5 +239,5 @@ async def fetch_listing(
 async def _settle(starting: asyncio.Task[Channel]) -> Channel | None:
     try:
         return await starting
-    except (Terminal, InvalidInput):
+    except ProctorError:
         return None

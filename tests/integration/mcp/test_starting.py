@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from proctor.adapters.mcp.launch import DatasetAccess, PlainLauncher, PlainProcess, ServerCommand
 from proctor.core.trajectory.events import EventKind
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
+from proctor.errors import Retryable
 from support.mcp import DATASET, LIMITS, is_alive, make_server, make_toolboxes, open_cell
 
 
@@ -67,6 +69,30 @@ async def test_an_attempt_whose_tools_differ_is_an_infrastructure_error(tmp_path
         assert cell.outcomes() == [("echo", "infra_error", "tools_changed")]
         await cell.gateway.attempts.end(cell.opened.id, ProcessExit(ExitCause.EXITED, 0))
         assert cell.gateway.sink.attempts[0].outcome == "infra_error"
+
+
+async def test_an_attempt_that_never_had_tools_is_an_infrastructure_error(tmp_path: Path) -> None:
+    """P26: the server passed Preflight and doesn't start for the attempt: it isn't measured without tools."""
+    async with open_cell(make_server(f"once:{tmp_path / 'starts'}"), probe=True) as cell:
+        reply = await cell.call("echo")
+        assert reply["isError"] is True
+        assert cell.outcomes() == [("echo", "server_error", "exited")]
+        assert cell.attempt.infra_failure == "no tools: the server did not start: the server process exited with code 4"
+
+
+class NoSandbox(PlainLauncher):
+    """A launcher that can't make a sandbox just now."""
+
+    async def launch(self, command: ServerCommand, dataset: DatasetAccess, *, line_bytes: int) -> PlainProcess:
+        raise Retryable(f"no sandbox for {command.server} {dataset.database} {line_bytes}")
+
+
+async def test_a_sandbox_that_cannot_be_made_is_infrastructure() -> None:
+    """Grading rule 8: it is neither the agent's doing nor the server's."""
+    async with open_cell(make_server(), launcher=NoSandbox()) as cell:
+        await cell.call("echo")
+        assert cell.outcomes() == [("echo", "infra_error", "not_launched")]
+        assert cell.attempt.infra_failure.startswith("no tools: no sandbox")
 
 
 async def test_a_banner_on_standard_output_is_passed_over() -> None:

@@ -74,8 +74,9 @@ class Server:
             self.tools = [{**describe("echo"), "description": "Not what it was."}]
         if mode.startswith("count:"):
             self.tools = self.tools[: 3 + self.count(Path(mode.removeprefix("count:")))]
+        if mode.startswith("once:") and self.count(Path(mode.removeprefix("once:"))) > 1:
+            sys.exit(4)
         self.params: dict[str, Any] = {}
-        self.next_line: list[str] = []
 
     @staticmethod
     def count(path: Path) -> int:

@@ -18,6 +18,7 @@ class Fault(StrEnum):
     """How the connection to a server under test failed."""
 
     START_FAILED = "start_failed"  # its command could not be run
+    NOT_LAUNCHED = "not_launched"  # the sandbox for its command could not be made
     EXITED = "exited"  # its process or connection ended
     TIMEOUT = "timeout"  # no answer within the limit
     INVALID_MESSAGE = "invalid_message"  # bytes that are no JSON-RPC
@@ -79,7 +80,7 @@ def blame_fault(fault: Fault, http_status: int | None = None) -> Blame:
     match fault:
         case Fault.HTTP_STATUS:
             return blame_http_status(http_status or 0)
-        case Fault.UNREACHABLE | Fault.TOOLS_CHANGED:
+        case Fault.UNREACHABLE | Fault.TOOLS_CHANGED | Fault.NOT_LAUNCHED:
             return Blame(Status.INFRA_ERROR, fault)
         case (
             Fault.START_FAILED
