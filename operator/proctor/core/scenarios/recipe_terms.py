@@ -24,7 +24,7 @@ Owner = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,59}$")]
 """A service or a draw; where both have the name, the service is meant."""
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=200)]
-AttributeKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.\-]{0,119}$")]
+AttributeKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_.\[\]-]{0,119}$")]
 Weight = Annotated[int, Field(ge=0, le=1_000_000)]
 
 

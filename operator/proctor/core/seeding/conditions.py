@@ -67,15 +67,27 @@ def _matching_places(scope: Scope, column: Column, field: str | None, wanted: li
         fleet = scope.world.fleet.instances
         if field == "number":
             return [place for place, one in enumerate(fleet) if str(one.number) in wanted]
-        key = INSTANCE_FIELDS.get(field or "service")
-        if key is None:
-            raise InvalidInput(f"{scope.name}: an instance has no `{field}`: it has {', '.join(INSTANCE_FIELDS)}")
+        key = instance_key(scope, field)
         return [place for place, one in enumerate(fleet) if one.attributes.get(key, "") in wanted]
     if column.pool is not None and not column.pool.is_numbered:
         return [place for place, value in enumerate(column.pool.column(field)) if value in wanted]
     if not all(value.lstrip("-").isdecimal() for value in wanted):
         raise InvalidInput(f"{scope.name}: `{column.name}` is a number, and {', '.join(map(quote, wanted))} is none")
     return [int(value) for value in wanted]
+
+
+def instance_key(scope: Scope, field: str | None) -> str:
+    """Return the resource attribute that a field of an instance means.
+
+    Raises:
+        InvalidInput: there is no such field, or it is not the instance's alone.
+    """
+    key = INSTANCE_FIELDS.get(field or "service")
+    if key is None:
+        raise InvalidInput(f"{scope.name}: an instance has no `{field}`: it has {', '.join(INSTANCE_FIELDS)}")
+    if field == "version" and scope.world.fleet.flips:
+        raise InvalidInput(f"{scope.name}: with rollouts an instance's version depends on time: ask an `upgraded` draw")
+    return key
 
 
 def _compile_within(scope: Scope, time: str, within: Within) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from proctor.core.scenarios.recipe_terms import NANOSECONDS, Text, TextCases, split_template
-from proctor.core.seeding.conditions import ALWAYS, INSTANCE_FIELDS, NEVER, compile_condition
+from proctor.core.seeding.conditions import ALWAYS, NEVER, compile_condition, instance_key
 from proctor.core.seeding.scope import Column, Domain, Scope
 from proctor.core.seeding.sql import concatenate, hexadecimal, look_up, mix, quote
 from proctor.errors import InvalidInput
@@ -122,7 +122,5 @@ def _numbered_text(column: Column) -> str:
 
 
 def _instance_values(scope: Scope, field: str) -> tuple[str, ...]:
-    key = INSTANCE_FIELDS.get(field or "service")
-    if key is None:
-        raise InvalidInput(f"{scope.name}: an instance has no `{field}`: it has {', '.join(INSTANCE_FIELDS)}")
+    key = instance_key(scope, field or None)
     return tuple(one.attributes.get(key, "") for one in scope.world.fleet.instances)
