@@ -1,0 +1,176 @@
+"""Makers of whole runs on one machine: small suites, and the command as people start it."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SERVERS = Path(__file__).parent / "mcp_servers"
+SQL_SERVER = SERVERS / "sql_server.py"
+ODD_SERVER = SERVERS / "odd_server.py"
+_PR_SET_CHILD_SUBREAPER = 36
+_SECONDS = 150
+
+
+def sql_server(name: str, *arguments: str) -> dict[str, Any]:
+    fields = ("HOST", "host"), ("PORT", "port"), ("USER", "user"), ("PASSWORD", "password"), ("NAME", "database")
+    return {
+        "name": name,
+        "stdio": {"command": ["python3", str(SQL_SERVER), *arguments]},
+        "env": [{"name": f"DB_{variable}", "dataset": field_name} for variable, field_name in fields],
+        "allowedTools": ["query"],
+        "sqlTool": {"name": "query", "argument": "sql"},
+    }
+
+
+def odd_server(name: str, *arguments: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "stdio": {"command": ["python3", str(ODD_SERVER), *arguments]},
+        "deniedTools": [],
+    } | changes
+
+
+def make_suite(name: str = "small", **changes: Any) -> dict[str, Any]:
+    """A suite at a tiny volume, with one quick server."""
+    spec: dict[str, Any] = {
+        "scenarios": [{"name": "error-root-cause", "volume": "0.0005", "seed": 7}],
+        "anchor": "2026-11-30T12:00:00Z",
+        "servers": [sql_server("sql")],
+        "models": [
+            {"name": "loudest", "scripted": {"policy": "loudest"}},
+            {"name": "newest", "scripted": {"policy": "newest"}},
+        ],
+        "agent": {"deadlineSeconds": 60},
+        "replicates": 2,
+        "parallelism": 3,
+        "judge": {"none": True},
+        "gate": {"enforcement": "Audit", "minimum": "0"},
+    }
+    return {
+        "apiVersion": "proctor.dev/v1alpha1",
+        "kind": "EvalSuite",
+        "metadata": {"name": name},
+        "spec": spec | changes,
+    }
+
+
+@dataclass
+class Machine:
+    """A data dir, and the commands that work on it."""
+
+    root: Path
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def data_dir(self) -> Path:
+        return self.root / "data"
+
+    def write_suite(self, suite: dict[str, Any]) -> Path:
+        path = self.root / f"{suite['metadata']['name']}.json"
+        path.write_text(json.dumps(suite))  # YAML is a superset of JSON
+        return path
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start `proctor` with these arguments, in a process group of its own."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC")}
+        return subprocess.Popen(
+            [sys.executable, "-m", "proctor", *arguments, "--data-dir", str(self.data_dir)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            env=environment | self.environment,
+        )
+
+    def call(self, *arguments: str, timeout: float = _SECONDS) -> subprocess.CompletedProcess[str]:
+        process = self.start(*arguments)
+        out, err = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def runs(self) -> list[Path]:
+        return sorted((self.data_dir / "runs").glob("*/run.json"), key=lambda path: path.stat().st_mtime_ns)
+
+    def last_run(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(self.runs()[-1].read_text())
+        return document
+
+
+def scores_of(document: dict[str, Any]) -> dict[str, str | None]:
+    return {cell["cell"]: cell.get("score") for cell in document["cells"]}
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever loses its own, so that nothing that a killed run leaves can hide."""
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def list_descendants(pid: int) -> dict[int, str]:
+    """Return all living processes below one, with their command lines."""
+    parents: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                stat = (folder / "stat").read_text()
+            except OSError:
+                continue
+            state, parent = stat.rpartition(")")[2].split()[:2]
+            if state != "Z":
+                parents.setdefault(int(parent), []).append(int(folder.name))
+    found: dict[int, str] = {}
+    rest = [pid]
+    while rest:
+        for child in parents.get(rest.pop(), []):
+            try:
+                words = Path(f"/proc/{child}/cmdline").read_bytes().replace(b"\0", b" ")
+            except OSError:
+                continue
+            found[child] = words.decode("utf-8", "replace")
+            rest.append(child)
+    return found
+
+
+def wait_until_gone(pids: set[int], *, seconds: float = 20.0) -> dict[int, str]:
+    """Wait for processes to end; return those that did not."""
+    limit = time.monotonic() + seconds
+    while True:
+        left = {pid: words for pid in pids if (words := _command_of(pid)) is not None}
+        if not left or time.monotonic() > limit:
+            return left
+        time.sleep(0.05)
+
+
+def _command_of(pid: int) -> str | None:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return None
+    return None if state in "ZX" else words
+
+
+def find_process(process: subprocess.Popen[str], words: str, *, seconds: float = 60.0) -> int:
+    """Wait until a run has a process whose command line has these words; return its id."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit:
+        for pid, command in list_descendants(process.pid).items():
+            if words in command:
+                return pid
+        if process.poll() is not None:
+            out, err = process.communicate()
+            raise AssertionError(f"the run ended before it had {words!r}: {out}\n{err}")
+        time.sleep(0.05)
+    raise AssertionError(f"no process with {words!r}: {list_descendants(process.pid)}")
+
+
+def kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
