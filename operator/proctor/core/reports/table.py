@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.core.ids import Arm
-from proctor.core.reports.grid import Align, Grid, render_grid
+from proctor.core.reports.grid import Align, Grid, render_grid, width_of
 from proctor.core.stats.observations import (
     ArmFigures,
     BaselineArm,
@@ -79,7 +79,7 @@ def render_result(report: ResultReport, *, colour: bool = False) -> str:
     lines: list[str] = []
     for scenario in dict.fromkeys(figures.scenario for figures in report.by_scenario):
         rows = [figures for figures in report.by_scenario if figures.scenario == scenario]
-        lines += [_bold(str(scenario), colour=colour), *render_grid(_arm_grid(rows, report.baseline)), ""]
+        lines += [_bold(str(scenario), colour=colour), *_render_arms(rows, report.baseline), ""]
     if report.comparisons:
         lines += [*render_grid(_comparison_grid(report.comparisons)), ""]
     lines.append(_footnote(report))
@@ -90,37 +90,45 @@ def render_result(report: ResultReport, *, colour: bool = False) -> str:
     return "\n".join(lines)
 
 
+def _render_arms(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> list[str]:
+    """Render the arms of one scenario; outcomes go below the table where they would make it too wide."""
+    grid = _arm_grid(rows, baseline)
+    lines = render_grid(grid)
+    if max(map(width_of, lines)) <= WIDTH:
+        return lines
+    narrow = Grid(grid.titles[:-1], grid.aligns[:-1], tuple(row[:-1] for row in grid.rows))
+    return [*render_grid(narrow), *(f"  {figures.arm}: {_outcomes(figures)}" for figures in rows)]
+
+
 def _arm_grid(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> Grid:
     with_usd = any(figures.usd is not None for figures in rows)
-    titles = [
+    titles = (
         "server",
         "model",
         "score",
         "calls",
         "tokens",
-        *(["USD"] if with_usd else []),
+        *(("USD",) if with_usd else ()),
         "time",
         "alike",
         "outcomes",
-    ]
-    aligns = [Align.LEFT] * 3 + [Align.RIGHT] * (len(titles) - 4) + [Align.LEFT]
-    return Grid(
-        titles=tuple(titles),
-        aligns=tuple(aligns),
-        rows=tuple(
-            (
-                _mark(figures.arm, baseline, Side.SERVER),
-                _mark(figures.arm, baseline, Side.MODEL),
-                _score(figures.score),
-                _decimal(figures.tool_calls),
-                _thousands(figures.tokens),
-                *([_NONE if figures.usd is None else f"{figures.usd:.2f}"] if with_usd else []),
-                _NONE if figures.seconds is None else f"{figures.seconds:.1f} s",
-                _percent(figures.consistency),
-                _outcomes(figures),
-            )
-            for figures in rows
-        ),
+    )
+    aligns = (Align.LEFT, Align.LEFT, Align.LEFT, *[Align.RIGHT] * (len(titles) - 4), Align.LEFT)
+    return Grid(titles, aligns, tuple(_arm_row(figures, baseline, with_usd=with_usd) for figures in rows))
+
+
+def _arm_row(figures: ArmFigures, baseline: BaselineArm | None, *, with_usd: bool) -> tuple[str, ...]:
+    usd = _NONE if figures.usd is None else f"{figures.usd:.2f}"
+    return (
+        _mark(figures.arm, baseline, Side.SERVER),
+        _mark(figures.arm, baseline, Side.MODEL),
+        _score(figures.score),
+        _decimal(figures.tool_calls),
+        _thousands(figures.tokens),
+        *((usd,) if with_usd else ()),
+        _NONE if figures.seconds is None else f"{figures.seconds:.1f} s",
+        _percent(figures.consistency),
+        _outcomes(figures),
     )
 
 
