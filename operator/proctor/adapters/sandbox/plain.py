@@ -43,6 +43,10 @@ class Plain:
             os.killpg(self.process.pid, signal.SIGKILL)
         return code
 
+    def has_begun(self) -> bool:
+        """Say yes: a process that can't be run is an error at its start."""
+        return True
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -14,15 +14,19 @@ _COUNTED = ("RssAnon:", "RssShmem:")
 """Memory that is the processes' own; pages of files belong to the page cache, and can be dropped."""
 
 
+_HEADROOM = 256 * 1024 * _KIB
+"""What a process can take between two looks."""
+
+
 def apply_limits(pid: int, limits: Limits) -> None:
     """Limit a process that has started nothing yet, and so everything that it starts.
 
-    The limit of one process's own memory is half as much again as the sandbox's: a single great request fails at
-    once, while what grows is found and counted by whoever watches the sum.
+    The limit of one process's own memory is well above the sandbox's: a single great request fails at once, while
+    what grows is found, and told apart from other failures, by whoever watches the sum.
     """
     for kind, value in (
         (resource.RLIMIT_NPROC, limits.processes),
-        (resource.RLIMIT_DATA, limits.memory_bytes * 3 // 2),
+        (resource.RLIMIT_DATA, 2 * limits.memory_bytes + _HEADROOM),
         (resource.RLIMIT_FSIZE, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_CORE, 0),

@@ -18,7 +18,7 @@ GRACE_SECONDS = 5.0
 
 _KEPT_BYTES = 4096
 _MESSAGE_SIGNS = 400
-_LOOK_SECONDS = 0.25
+_LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
 """How often memory is measured once half of it is used: what a process can take in between is little."""
 
@@ -45,6 +45,10 @@ class Running(Protocol):
 
     async def gone(self) -> int:
         """Wait until nothing is left; return the exit code."""
+        ...
+
+    def has_begun(self) -> bool:
+        """Tell, once everything is gone, whether the command was ever run."""
         ...
 
     def close(self) -> None:
@@ -136,12 +140,13 @@ class Sandboxed:
                 await self._end(gone)
             code = await gone
             await reading
+            begun = self._running.has_begun()
         finally:
             self._running.kill()
             for one in (watching, stopping, reading, gone):
                 one.cancel()
             self._running.close()
-        return self._describe(code)
+        return self._describe(code, begun=begun)
 
     async def _end(self, gone: asyncio.Future[int]) -> None:
         running = self._running
@@ -181,9 +186,11 @@ class Sandboxed:
         look = _LOOK_SOON_SECONDS if used > self._limits.memory_bytes // 2 else _LOOK_SECONDS
         return look if self._deadline is None else max(min(look, self._deadline - now), 0.001)
 
-    def _describe(self, code: int) -> ProcessExit:
+    def _describe(self, code: int, *, begun: bool) -> ProcessExit:
         said = self._tail.decode("utf-8", "replace")
         text = "".join(sign if sign.isprintable() else " " for sign in said).strip()
+        if not begun:
+            return ProcessExit(ExitCause.START_FAILED, None, text[-_MESSAGE_SIGNS:])
         cause, message = self._ending or (ExitCause.EXITED, "")
         # Bubblewrap tells of a signal as shells do.
         exit_code = code if code < _SIGNALLED else _SIGNALLED - code

@@ -11,7 +11,7 @@ from proctor.adapters.sandbox.spec import SandboxSpec
 from proctor.adapters.sandbox.starting import Started, Streams, start
 
 _KEPT_BYTES = 16 * 1024
-_LOOK_SECONDS = 0.5
+_LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
 _SIGNALLED = 128
 

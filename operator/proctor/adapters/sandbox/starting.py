@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import json
 import os
+import select
 import signal
 import socket
 from dataclasses import dataclass
@@ -38,11 +39,13 @@ class Started:
         process: bubblewrap, with the command's standard streams.
         init: the sandbox's first process, as this machine numbers it; when it is gone, so is everything inside.
         alive: a descriptor of that process.
+        block: our end of the pipe for which bubblewrap waits once all is set up.
     """
 
     process: asyncio.subprocess.Process
     init: int
     alive: int
+    block: int
 
     def list_processes(self) -> list[int]:
         """Return the command and everything that it has started."""
@@ -70,9 +73,15 @@ class Started:
             loop.remove_reader(self.alive)
         return await self.process.wait()
 
+    def has_begun(self) -> bool:
+        """Tell, once everything is gone, whether the command was ever run: the byte before it was read."""
+        waiting, _, _ = select.select([self.block], [], [], 0)
+        return not waiting or os.read(self.block, 1) == b""
+
     def close(self) -> None:
-        """Let go of the descriptor; only once everything is gone."""
+        """Let go of what was held; only once everything is gone."""
         os.close(self.alive)
+        os.close(self.block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,8 @@ class _Pipes:
         for number in (self.info_read, self.block_write, self.gate_write):
             ours.callback(os.close, number)
         self._far = contextlib.ExitStack()
-        for number in (self.info_write, self.block_read, self.gate_read):
+        ours.callback(os.close, self.block_read)
+        for number in (self.info_write, self.gate_read):
             self._far.callback(os.close, number)
         ours.callback(self._far.close)
 
@@ -166,7 +176,7 @@ async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: San
     except ProcessLookupError as e:
         said = b"" if process.stderr is None else await process.stderr.read(_MAX_SAID)
         raise Retryable(f"sandbox: it ended while it was made: {said.decode('utf-8', 'replace').strip()}") from e
-    started = Started(process, init, alive)
+    started = Started(process, init, alive, os.dup(pipes.block_read))
     os.write(pipes.block_write, b"\n")
     if spec.ways is not None:
         os.write(pipes.gate_write, b"\n")
