@@ -1,19 +1,15 @@
 """MCP's streamable HTTP as a client, in bounded memory.
 
 Ours instead of the SDK's: that one reads a JSON answer of any size, follows redirects within an origin, and costs a
-second of imports per process.
+second of imports per process and milliseconds per message.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import ssl
 from collections.abc import AsyncIterator
-from functools import cache
 from http import HTTPStatus
-
-import httpx
 
 from proctor.adapters.mcp.channel import Failed, Listener
 from proctor.adapters.mcp.events import EventReader, EventTooLargeError
@@ -30,6 +26,7 @@ from proctor.adapters.mcp.jsonrpc import (
 )
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.target import HttpTarget
+from proctor.adapters.mcp.wire import ConnectError, CutError, Response, Wire
 from proctor.core.gatewaypolicy.toolerrors import Fault
 
 _ERROR_BODY_BYTES = 64 * 1024
@@ -40,12 +37,6 @@ _ANSWERED = "\0"
 _DEFAULT_RETRY_MS = 1000
 _MAX_RETRY_MS = 10_000
 _CLOSE_SECONDS = 2.0
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    """Loading the certificate store takes 20 ms; one for all sessions."""
-    return httpx.create_ssl_context(trust_env=False)
 
 
 class _AnswerError(Exception):
@@ -64,16 +55,9 @@ class HttpChannel:
     def __init__(self, target: HttpTarget, limits: McpLimits) -> None:
         self._target = target
         self._limits = limits
-        secure = target.address.base_url.startswith("https:")
-        self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=target.address.socket, verify=_tls() if secure else False),
-            base_url=target.address.base_url,
-            # Compressed answers could unfold to any size.
-            headers={"user-agent": "proctor", "accept-encoding": "identity", **target.headers},
-            timeout=httpx.Timeout(limits.call_seconds, connect=limits.start_seconds),
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._wire = Wire(target.address, connect_seconds=limits.start_seconds)
+        # Compressed answers could unfold to any size.
+        self._fixed = {"user-agent": "proctor", "accept-encoding": "identity", **target.headers}
         self._listener: Listener | None = None
         self._session_id = ""
         self._version = ""
@@ -94,9 +78,9 @@ class HttpChannel:
             return
         if message.get("method") == "notifications/cancelled":
             self._forget(message)
-        with contextlib.suppress(httpx.HTTPError, TimeoutError, _AnswerError):
-            async with asyncio.timeout(self._limits.start_seconds), self._post(message) as response:
-                await self._read_bounded(response, _ERROR_BODY_BYTES)
+        with contextlib.suppress(ConnectError, CutError, TimeoutError):
+            async with asyncio.timeout(self._limits.start_seconds), self._post(message):
+                pass
         if message.get("method") == "notifications/initialized" and self._session_id:
             self._stream = asyncio.create_task(self._listen())
 
@@ -105,11 +89,13 @@ class HttpChannel:
         for task in [*self._posts.values(), *([self._stream] if self._stream else [])]:
             task.cancel()
         if self._session_id:
-            with contextlib.suppress(httpx.HTTPError, TimeoutError):
-                async with asyncio.timeout(_CLOSE_SECONDS):
-                    async with self._client.stream("DELETE", self._target.path, headers=self._headers()):
-                        pass
-        await self._client.aclose()
+            with contextlib.suppress(ConnectError, CutError, TimeoutError):
+                async with (
+                    asyncio.timeout(_CLOSE_SECONDS),
+                    self._wire.exchange("DELETE", self._target.path, self._headers()),
+                ):
+                    pass
+        self._wire.close()
 
     def log_tail(self) -> str:
         """Return nothing: the server's log isn't seen over HTTP."""
@@ -130,12 +116,10 @@ class HttpChannel:
             listener.on_request_failed(id_, e.failure)
         except EventTooLargeError:
             listener.on_request_failed(id_, self._too_large())
-        except httpx.ConnectError:
+        except ConnectError:
             fault = Fault.UNREACHABLE if self._target.remote else Fault.EXITED
             listener.on_request_failed(id_, Failed(fault, "the server can't be reached"))
-        except httpx.TimeoutException:
-            listener.on_request_failed(id_, Failed(Fault.TIMEOUT, "the server did not answer in time"))
-        except httpx.HTTPError:
+        except CutError:
             listener.on_request_failed(id_, Failed(Fault.EXITED, "the server cut the connection"))
 
     async def _exchange(self, id_: MessageId, message: JsonObject) -> None:
@@ -162,18 +146,18 @@ class HttpChannel:
                 break
             await asyncio.sleep(min(_DEFAULT_RETRY_MS if retry_ms is None else retry_ms, _MAX_RETRY_MS) / 1000)
             headers = {**self._headers(), "accept": "text/event-stream", "last-event-id": resume_at}
-            async with self._client.stream("GET", self._target.path, headers=headers) as response:
+            async with self._wire.exchange("GET", self._target.path, headers) as response:
                 if not await self._is_good(id_, response):
                     return
                 resume_at, retry_ms = await self._read_stream(response, id_)
         if resume_at != _ANSWERED:
             raise _AnswerError(Failed(Fault.EXITED, "the server ended its stream without an answer"))
 
-    async def _read_stream(self, response: httpx.Response, id_: MessageId | None) -> tuple[str, int | None]:
+    async def _read_stream(self, response: Response, id_: MessageId | None) -> tuple[str, int | None]:
         """Pass on a stream's messages until the answer to a request; where to resume if it ends before."""
         reader = EventReader(self._limits.message_bytes)
         last, retry_ms = "", None
-        async for piece in response.aiter_raw():
+        async for piece in response.pieces():
             for event in reader.feed(piece):
                 last = event.id or last
                 retry_ms = event.retry_ms if event.retry_ms is not None else retry_ms
@@ -204,22 +188,22 @@ class HttpChannel:
             text = f"the server sent {self._unanswered} notifications without an answer"
             raise _AnswerError(Failed(Fault.FLOOD, text))
 
-    async def _is_good(self, id_: MessageId, response: httpx.Response) -> bool:
+    async def _is_good(self, id_: MessageId, response: Response) -> bool:
         """Whether an answer may be read; False if its status came with the answer in it."""
-        if response.status_code == HTTPStatus.OK:
+        if response.status == HTTPStatus.OK:
             if response.headers.get("content-encoding", "identity") != "identity":
                 raise _AnswerError(Failed(Fault.INVALID_MESSAGE, "the server compressed its answer unasked"))
             return True
-        if response.status_code == HTTPStatus.NOT_FOUND and self._session_id:
+        if response.status == HTTPStatus.NOT_FOUND and self._session_id:
             raise _AnswerError(Failed(Fault.SESSION_LOST, "the server lost its session"))
         error = await self._read_error(response)
         if error is not None and self._listener is not None:
             self._listener.on_message(RpcError(id_, error.code, error.message, error.data), related=id_)
             return False
-        status = response.status_code
+        status = response.status
         raise _AnswerError(Failed(Fault.HTTP_STATUS, f"the server answered with HTTP status {status}", status))
 
-    async def _read_error(self, response: httpx.Response) -> RpcError | None:
+    async def _read_error(self, response: Response) -> RpcError | None:
         with contextlib.suppress(_AnswerError, InvalidMessage):
             message = parse_message(await self._read_bounded(response, _ERROR_BODY_BYTES))
             return message if isinstance(message, RpcError) else None
@@ -235,15 +219,13 @@ class HttpChannel:
             if resume_at:
                 headers["last-event-id"] = resume_at
             try:
-                async with self._client.stream(
-                    "GET", self._target.path, headers=headers, timeout=httpx.Timeout(None, connect=5)
-                ) as response:
-                    if response.status_code != HTTPStatus.OK:
+                async with self._wire.exchange("GET", self._target.path, headers) as response:
+                    if response.status != HTTPStatus.OK:
                         return
                     last, retry_ms = await self._read_stream(response, None)
                     resume_at = last or resume_at
                     failures = 0
-            except (httpx.HTTPError, EventTooLargeError):
+            except (ConnectError, CutError, EventTooLargeError):
                 failures += 1
             except _AnswerError as e:
                 if e.failure.fault is Fault.FLOOD and self._listener is not None:
@@ -252,26 +234,23 @@ class HttpChannel:
             await asyncio.sleep(min(_DEFAULT_RETRY_MS if retry_ms is None else retry_ms, _MAX_RETRY_MS) / 1000)
 
     @contextlib.asynccontextmanager
-    async def _post(self, message: JsonObject) -> AsyncIterator[httpx.Response]:
-        headers = self._headers()
-        if message.get("method") != "initialize" and self._version:
-            headers["mcp-protocol-version"] = self._version
-        headers["content-type"] = "application/json"
-        async with self._client.stream("POST", self._target.path, headers=headers, content=encode(message)) as response:
+    async def _post(self, message: JsonObject) -> AsyncIterator[Response]:
+        headers = {**self._headers(), "content-type": "application/json"}
+        async with self._wire.exchange("POST", self._target.path, headers, encode(message)) as response:
             yield response
 
     def _headers(self) -> dict[str, str]:
-        headers = {"accept": "application/json, text/event-stream"}
+        headers = {**self._fixed, "accept": "application/json, text/event-stream"}
         if self._session_id:
             headers["mcp-session-id"] = self._session_id
         if self._version:
             headers["mcp-protocol-version"] = self._version
         return headers
 
-    async def _read_bounded(self, response: httpx.Response, limit: int) -> bytes:
+    async def _read_bounded(self, response: Response, limit: int) -> bytes:
         chunks: list[bytes] = []
         size = 0
-        async for chunk in response.aiter_raw():
+        async for chunk in response.pieces():
             size += len(chunk)
             if size > limit:
                 raise _AnswerError(self._too_large())
