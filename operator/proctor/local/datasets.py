@@ -1,8 +1,6 @@
 """Datasets on one machine: each a folder with an engine's data and a record; the record's rename is the commit.
 
-    datasets/<hash>/record.json, engine/     committed
-    datasets/.staging-<hash>-<attempt>/      being built; its lock is held by whoever builds it
-    datasets/.lock-<hash>                    held while one looks and builds, so that two at once build it once
+    datasets/<hash>/record.json, engine/
 
 Finding a dataset reads one file and starts nothing.
 """
@@ -10,13 +8,10 @@ Finding a dataset reads one file and starts nothing.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
-import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -29,6 +24,7 @@ from proctor.core.seeding.identity import GENERATOR_VERSION, anchor_nanoseconds,
 from proctor.core.seeding.record import ROLLUP_SUFFIX, DatasetRecord, TableRecord, parse_record
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.durable import translate_os_error, write_atomic
+from proctor.local.staging import commit_folder, create_root, discard_folder, hold_name, stage_folder, sweep_staging
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress
@@ -38,10 +34,7 @@ if TYPE_CHECKING:
 ANSWER_FILE = "answer.yaml"
 RECORD = "record.json"
 ENGINE = "engine"
-_STAGING = ".staging-"
-_LOCK = ".lock-"
-_OWNER = "owner.lock"
-_POLL_SECONDS = 0.1
+_LOGS = "logs"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,16 +169,10 @@ async def remove_dataset(data_dir: Path, digest: str) -> None:
         Terminal: it can't be removed.
     """
     folder = datasets_dir(data_dir) / digest
-    async with hold_dataset(datasets_dir(data_dir), digest):
+    async with hold_name(datasets_dir(data_dir), digest):
         if not folder.is_dir():
             raise InvalidInput(f"dataset {digest}: there is none of that hash")
-        # Out of sight first: what is half removed must not be found.
-        doomed = datasets_dir(data_dir) / f"{_STAGING}{digest}-removed-{secrets.token_hex(4)}"
-        try:
-            folder.rename(doomed)
-            shutil.rmtree(doomed)
-        except OSError as error:
-            raise translate_os_error(error, f"removing dataset {digest}") from error
+        discard_folder(folder)
 
 
 async def ensure_dataset(
@@ -202,26 +189,14 @@ async def ensure_dataset(
     if found is not None:
         return found
     root = datasets_dir(data_dir)
-    _create(root)
-    sweep_staging(data_dir)
-    async with hold_dataset(root, request.hash):
+    create_root(root)
+    sweep_staging(root)
+    async with hold_name(root, request.hash):
         record = _read_record(root / request.hash)
         if record is None:
             return await _build(request, root, on_progress)
         _refuse_mismatch(record, request)
         return record if request.is_met_by(record) else await _add_facts(record, request, root)
-
-
-def sweep_staging(data_dir: Path) -> int:
-    """Remove what dead seedings left behind; return how many there were. Living ones hold their lock."""
-    swept = 0
-    with _new_stagings(datasets_dir(data_dir)):
-        for folder in sorted(datasets_dir(data_dir).glob(f"{_STAGING}*")):
-            with _try_lock(folder / _OWNER) as is_dead:
-                if is_dead:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    swept += 1
-    return swept
 
 
 async def verify_dataset(record: DatasetRecord, data_dir: Path, *, threads: int = 2) -> list[str]:
@@ -242,11 +217,14 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
     database = f"ds_{request.hash}_1"
     # Reading a recipe and starting an engine take half a second each: side by side.
     reading = asyncio.create_task(asyncio.to_thread(compile_request, request))
-    with _stage(root, request.hash) as staging:
-        async with _serve(staging / ENGINE, staging / "engine.log") as session:
-            plan = await reading
-            digests = await build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
-            facts = await compute_facts(session, sheet.queries, database) if sheet else {}
+    with stage_folder(root, request.hash) as staging:
+        try:
+            async with _serve(staging) as session:
+                plan = await reading
+                digests = await build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
+                facts = await compute_facts(session, sheet.queries, database) if sheet else {}
+        finally:
+            reading.cancel()
         record = DatasetRecord(
             hash=request.hash,
             database=database,
@@ -261,7 +239,9 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
             sheets={sheet.source: sheet.digest} if sheet else {},
             seconds=round(time.monotonic() - began, 3),
         )
-        _commit(staging, root / request.hash, record)
+        shutil.rmtree(staging / _LOGS, ignore_errors=True)
+        write_atomic(staging / RECORD, record.model_dump_json(indent=1).encode())
+        commit_folder(staging, root / request.hash)
     return record
 
 
@@ -276,16 +256,6 @@ def compile_request(request: SeedRequest) -> SeedPlan:
 
     recipe = load_recipe(request.scenario)
     return compile_plan(recipe, seed=request.seed, anchor=request.anchor, volume=request.volume)
-
-
-def _commit(staging: Path, target: Path, record: DatasetRecord) -> None:
-    (staging / "engine.log").unlink(missing_ok=True)
-    write_atomic(staging / RECORD, record.model_dump_json(indent=1).encode())
-    (staging / _OWNER).unlink()
-    try:
-        staging.rename(target)
-    except OSError as error:
-        raise translate_os_error(error, f"committing dataset {record.hash}") from error
 
 
 async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) -> DatasetRecord:
@@ -323,86 +293,19 @@ async def _read_clone(record: DatasetRecord, root: Path) -> AsyncIterator[HttpSe
     """Serve a throw-away clone of a dataset: an engine writes to what it opens, and the dataset stays as it is."""
     from proctor.local.engine import clone_dataset
 
-    with _stage(root, record.hash) as staging:
+    with stage_folder(root, record.hash) as staging:
         clone_dataset(root / record.hash / ENGINE, staging / ENGINE)
-        async with _serve(staging / ENGINE, staging / "engine.log") as session:
+        async with _serve(staging) as session:
             yield session
 
 
 @asynccontextmanager
-async def _serve(path: Path, log: Path) -> AsyncIterator[HttpSession]:
+async def _serve(staging: Path) -> AsyncIterator[HttpSession]:
     from proctor.adapters.clickhouse.session import HttpSession
     from proctor.local.engine import ADMIN_ONLY, Engine
 
-    async with Engine.start(path, access=ADMIN_ONLY, log=log) as engine:
+    async with Engine.start(staging / ENGINE, access=ADMIN_ONLY, log=staging / _LOGS / "engine.log") as engine:
         yield HttpSession(engine.endpoint)
-
-
-@contextmanager
-def _stage(root: Path, digest: str) -> Iterator[Path]:
-    """Make a staging folder that goes away with whoever made it: at once, or swept by the next if it was killed."""
-    staging = root / f"{_STAGING}{digest}-{secrets.token_hex(6)}"
-    with ExitStack() as owner:
-        try:
-            with _new_stagings(root):
-                staging.mkdir(parents=True)
-                owner.enter_context(_try_lock(staging / _OWNER))
-        except OSError as error:
-            raise translate_os_error(error, f"seeding dataset {digest}") from error
-        try:
-            yield staging
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _new_stagings(root: Path) -> Iterator[None]:
-    """Keep sweeping and making staging folders apart: between its making and its lock, one would look dead."""
-    descriptor = os.open(root / ".lock-staging", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def _try_lock(path: Path) -> Iterator[bool]:
-    """Hold a file's lock if nobody else does; the kernel lets go of it when this process dies, however it dies."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except FileNotFoundError:
-        yield False  # the folder has just been committed or swept by another
-        return
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
-        os.close(descriptor)
-
-
-@asynccontextmanager
-async def hold_dataset(root: Path, digest: str) -> AsyncIterator[None]:
-    """Wait until nobody else on this machine looks for or builds a dataset, and keep others waiting."""
-    path = root / f"{_LOCK}{digest}"
-    _create(root)
-    while True:
-        with _try_lock(path) as is_held:
-            if is_held:
-                yield
-                return
-        await asyncio.sleep(_POLL_SECONDS)
-
-
-def _create(root: Path) -> None:
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise translate_os_error(error, f"creating {root}") from error
 
 
 def _committed_folders(data_dir: Path) -> list[Path]:

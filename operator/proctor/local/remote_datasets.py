@@ -14,7 +14,8 @@ from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.seeding.record import DatasetRecord
-from proctor.local.datasets import SeedRequest, compile_request, datasets_dir, hold_dataset, read_sheet
+from proctor.local.datasets import SeedRequest, compile_request, datasets_dir, read_sheet
+from proctor.local.staging import hold_name
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress
@@ -42,7 +43,7 @@ class RemoteDatasets:
 
     async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
         """Return a dataset's record, building the dataset or computing its facts if they are missing."""
-        async with hold_dataset(datasets_dir(self.data_dir), request.hash):
+        async with hold_name(datasets_dir(self.data_dir), request.hash):
             plan, sheet = await asyncio.gather(
                 asyncio.to_thread(compile_request, request), asyncio.to_thread(read_sheet, request)
             )

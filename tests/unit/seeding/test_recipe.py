@@ -58,7 +58,7 @@ def test_faults_name_the_field(old: str, new: str, said: str) -> None:
 )
 def test_names_that_lead_nowhere_are_refused(old: str, new: str, said: str) -> None:
     """P4: a recipe that parses but refers to nothing is refused before anything is built."""
-    with pytest.raises(InvalidInput, match=".") as caught:
+    with pytest.raises(InvalidInput) as caught:
         make_plan(parse_recipe(_broken(old, new)))
     assert said in str(caught.value)
 
