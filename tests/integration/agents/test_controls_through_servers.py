@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters
-from support.playing import ANCHOR, SCENARIOS, Played, make_body, play
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.core.agents.prompt import told_text
@@ -26,6 +25,7 @@ from proctor.core.scenarios.reference import load_reference
 from proctor.core.seeding.record import DatasetRecord
 from proctor.local.datasets import SeedRequest, engine_dir, ensure_dataset
 from proctor.local.engine import Access, Engine, clone_dataset
+from support.playing import ANCHOR, SCENARIOS, Played, make_body, play
 
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
@@ -109,7 +109,7 @@ async def test_the_reference_record_is_what_a_fresh_dataset_says(record: Dataset
     ],
 )
 async def test_policies_land_in_their_band(
-    server: str, policy: str, low: str, high: str, record: DatasetRecord, endpoint: Endpoint
+    *, server: str, policy: str, low: str, high: str, record: DatasetRecord, endpoint: Endpoint
 ) -> None:
     """Done means: oracle >= 0.95, noop 0, newest >= 0.6, loudest < 0.4, through both servers; impostors in band."""
     played = await play_through(server, policy, endpoint)

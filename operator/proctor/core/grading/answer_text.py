@@ -41,13 +41,21 @@ _SAME = {
     "\u2029": "\n",
     "\u00a0": " ",
 }
-_PLAIN = str.maketrans(_SAME)
 
 _LOOKALIKES = str.maketrans(
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u0455\u0501\u04bb\u051b\u051d\u03bf\u03b1\u03bd\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7",
     "aeopcyxijsdhqwoavABEZHIKMNOPTYX",
 )
 """Cyrillic and Greek letters that look Latin: a word that mixes the scripts is a disguise, not a language."""
+
+_HIDDEN = {
+    code: None
+    for code in (*range(0x10000), *range(0xE0000, 0xE0080))
+    if unicodedata.category(chr(code)) in {"Cc", "Cf", "Cs"} and chr(code) not in "\n\t"
+}
+"""Control characters, marks of direction, joiners of no width, soft hyphens, tags."""
+
+_SHOWN = _HIDDEN | {ord(sign): plain for sign, plain in _SAME.items()}
 
 _MIXED = re2.compile(r"[\p{Latin}][\p{Cyrillic}\p{Greek}]|[\p{Cyrillic}\p{Greek}][\p{Latin}]")
 
@@ -68,8 +76,10 @@ def normalise_text(text: str) -> str:
         # Most answers: nothing to normalise but control characters.
         plain = text.replace("`", "'").replace("\r", "\n")
         return plain if plain.isprintable() else "".join(sign for sign in plain if sign.isprintable() or sign in "\n\t")
-    plain = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
-    shown = "".join(sign for sign in plain if sign in "\n\t" or unicodedata.category(sign)[0] != "C")
+    shown = text.translate(_SHOWN)
+    compatible = unicodedata.normalize("NFKC", shown)
+    if compatible != shown:
+        shown = compatible.translate(_SHOWN)
     if _MIXED.search(shown) is None:
         return shown
     return "\n".join(

@@ -31,11 +31,13 @@ class Block:
         text: its words, without marks of lists, tables or emphasis.
         heading: what the heading above it says.
         leads: whether a claim's heading stands directly above it.
+        row: whether it is a table's row, whose cells speak of one thing.
     """
 
     text: str
     heading: Heading
     leads: bool
+    row: bool = False
 
 
 _HEADINGS = PatternSet(
@@ -75,7 +77,6 @@ _CLAIMING = PatternSet(
 _CAUSES = PatternSet([("causes", r"\b(?:causes|culprits|reasons|faults|ursachen|causas)\b")])
 _ITEM = re2.compile(r"^[ \t]{0,12}(?:[-*+]|\(?[0-9a-z]{1,2}[.)])[ \t]+")
 _RULE = re2.compile(r"^[ \t|:=_*-]+$")
-_MARKS = str.maketrans("", "", "*`~")
 
 
 def classify_heading(text: str) -> Heading:
@@ -110,13 +111,13 @@ class _Reader:
             if (
                 not line
                 or line.startswith("```")
-                or (len(line) > 1 and _RULE.match(line) is not None and "|" not in line)
+                or (line[0] in "-=_*:" and "|" not in line and len(line) > 1 and _RULE.match(line) is not None)
             ):
                 yield from self._flush()
                 self._columns = self._columns if line else []
             elif line.startswith("#"):
                 yield from self._flush()
-                self._open(line.lstrip("# ").translate(_MARKS), of_list=False)
+                self._open(_bare(line.lstrip("# ")), of_list=False)
             elif line.startswith("|") or line.count("|") > 1:
                 yield from self._flush()
                 yield from self._row(line)
@@ -125,14 +126,14 @@ class _Reader:
         yield from self._flush()
 
     def _words_of(self, raw: str, line: str) -> Iterator[Block]:
-        mark = _ITEM.match(raw)
+        mark = _ITEM.match(raw) if line[0] in "-*+(" or line[1:3].strip()[:1] in (".", ")") else None
         if mark is not None:
             yield from self._flush()
             line, self._item = raw[mark.end() :].strip(), True
         elif self._is_heading(line) and not self._words:
             self._open(line.strip(":* _"), of_list=line.rstrip("*_ ").endswith(":"))
             return
-        self._words.append(line.translate(_MARKS))
+        self._words.append(line)
 
     def _is_heading(self, line: str) -> bool:
         """A line of its own that ends in a colon, or is all bold."""
@@ -154,10 +155,10 @@ class _Reader:
             self._heading = Heading.PLAIN  # "Ruled out:" speaks of the list below it, not of what follows that list
         leads = self._heading is Heading.CLAIM and (self._fresh or (item and self._of_list))
         self._fresh = False
-        yield Block(text, self._heading, leads)
+        yield Block(_bare(text), self._heading, leads)
 
     def _row(self, line: str) -> Iterator[Block]:
-        cells = [cell.strip().translate(_MARKS) for cell in line.strip("|").split("|")]
+        cells = [cell.strip() for cell in _bare(line).strip("|").split("|")]
         if _RULE.match(line) is not None:
             return
         if not self._columns:
@@ -166,7 +167,14 @@ class _Reader:
         parts = [_cell(name, cell) for name, cell in zip(self._columns, cells, strict=False) if cell]
         parts += cells[len(self._columns) :]
         self._fresh = False
-        yield Block(", ".join(parts), self._heading, leads=False)
+        # A table of suspects gives verdicts: what its heading leaves open, its rows say.
+        heading = Heading.PLAIN if self._heading is Heading.OPEN else self._heading
+        yield Block(", ".join(parts), heading, leads=False, row=True)
+
+
+def _bare(text: str) -> str:
+    """Drop emphasis and code marks."""
+    return text.replace("*", "").replace("`", "").replace("~", "")
 
 
 def _cell(column: str, cell: str) -> str:

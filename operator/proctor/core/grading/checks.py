@@ -77,13 +77,18 @@ def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | No
     """Return the words that meet a criterion; None if none do."""
     if line.polarity is Polarity.NEGATIVE:
         return _find_blame(line, readings, _CLAIMED) or _find_saying(line, readings)
-    own = [reading for reading in readings if reading.suspects <= _LISTED or reading.clause.dismissing]
+    own = [reading for reading in readings if _states(reading)]
     return (
         _find_blame(line, own, _ASSERTED)
         or _find_saying(line, own)
         or _find_together(line, rubric, own)
         or _find_dismissal(line, readings)
     )
+
+
+def _states(reading: _Reading) -> bool:
+    """Whether a clause can state a finding: it is no list of names, and no list of all suspects."""
+    return not reading.clause.listing and (reading.suspects <= _LISTED or reading.clause.dismissing)
 
 
 def _find_blame(line: Criterion, readings: Iterable[_Reading], forces: frozenset[Force]) -> str | None:
@@ -104,10 +109,11 @@ def _find_blame(line: Criterion, readings: Iterable[_Reading], forces: frozenset
 
 
 def _find_saying(line: Criterion, readings: Iterable[_Reading]) -> str | None:
-    negative = line.polarity is Polarity.NEGATIVE
+    """A clause that says so; a finding or a fault in so many words, without any negation."""
+    strict = line.polarity is Polarity.NEGATIVE or not line.needs
     for reading in readings:
         if f"says:{line.id}" in reading.labels and reading.clause.force is Force.ASSERTED:
-            if negative and reading.clause.negated:
+            if strict and reading.clause.negated:
                 continue
             return reading.clause.text
     return None
@@ -119,7 +125,7 @@ def _find_together(line: Criterion, rubric: Rubric, readings: Iterable[_Reading]
         return None
     sentences: dict[int, list[str]] = defaultdict(list)
     for reading in readings:
-        if reading.clause.force is Force.ASSERTED:
+        if reading.clause.force is Force.ASSERTED and not reading.clause.negated:
             sentences[reading.clause.sentence].append(reading.clause.text)
     for pieces in sentences.values():
         text = ", ".join(pieces)

@@ -15,6 +15,7 @@ from proctor.core.grading.cues import Cue, find_cues
 
 CLAIM_HEAD = "the root cause is"
 _MAX_CLAUSES = 4000
+_DENIERS = frozenset({"not", "neither", "nor", "rather", "instead", "unlike", "besides"})
 _MAX_HEADLESS_WORDS = 14
 _MAX_HEAD_WORDS = 4
 
@@ -38,6 +39,7 @@ class Clause:
         negated: whether it holds any negation, even one that may speak of something else.
         dismissing: whether it rules out what it speaks of.
         refusing: whether it says that the cause is not known.
+        listing: whether it only strings names together, and states nothing.
         sentence: number of its sentence in the answer.
         block: number of its block.
     """
@@ -47,6 +49,7 @@ class Clause:
     negated: bool
     dismissing: bool
     refusing: bool
+    listing: bool
     sentence: int
     block: int
 
@@ -55,7 +58,7 @@ _CUT_BEFORE_WORDS = (
     "but however although though whereas while yet except unlike despite nor therefore hence thus instead "
 )
 _CUT_BEFORE = frozenset(_CUT_BEFORE_WORDS.split())
-_CUT_BEFORE_PAIRS = frozenset(
+_PAIRS = frozenset(
     {
         "rather than",
         "instead of",
@@ -68,6 +71,8 @@ _CUT_BEFORE_PAIRS = frozenset(
         "and so",
     }
 )
+_PAIR_OPENERS = frozenset(pair.split()[0] for pair in _PAIRS)
+_DASHES = frozenset({"-", "--"})
 _OPENERS = frozenset(
     {
         "while",
@@ -113,9 +118,15 @@ _FINITE_WORDS = (
     "precedes succeed succeeds succeeded complete completes completed "
 )
 _FINITE = frozenset(_FINITE_WORDS.split())
+_GLUE_WORDS = (
+    "to on at in by with from of for the a an because due when that into between its their after before through via "
+    "not no -> = + against die der das von zu ist kann la le les el los de à est es "
+)
+_GLUE = frozenset(_GLUE_WORDS.split())
+_LISTING_WORDS = 6
 _ENDINGS = ".!?"
 _ABBREVIATIONS = frozenset(
-    {"e.g.", "i.e.", "etc.", "vs.", "approx.", "ca.", "no.", "min.", "max.", "sec.", "resp.", "incl.", "cf."}
+    {"e.g.", "i.e.", "etc.", "vs.", "approx.", "ca.", "min.", "max.", "sec.", "resp.", "incl.", "cf."}
 )
 
 
@@ -130,7 +141,7 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
     sentence = 0
     for number, block in enumerate(read_blocks(text)):
         heading = block.heading
-        for position, words in enumerate(_sentences(block.text)):
+        for position, words in enumerate([block.text] if block.row else _sentences(block.text)):
             sentence += 1
             if skip(words):
                 continue
@@ -138,7 +149,7 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
             if inline is not None and inline[0] is not Heading.PLAIN:
                 heading = inline[0]
             leads = block.leads and position == 0
-            for piece in _statements(words, heading, leads=leads):
+            for piece in [words] if block.row else _statements(words, heading, leads=leads):
                 clauses.append(_weigh(piece, _context(heading, inline, words), sentence, number))
                 if len(clauses) >= _MAX_CLAUSES:
                     return clauses
@@ -224,9 +235,9 @@ def _cut(words: list[str]) -> Iterator[list[str]]:
         if piece and _begins(words, index, piece, opened=opened):
             yield piece
             piece, opened = [], word.strip(",") in _OPENERS
-        if word not in ("-", "--", "->") or not piece or word == "->":
+        if not (piece and word in _DASHES):
             piece.append(word)
-        if word.endswith(";"):
+        if word[-1] == ";" or (word[-1] == ":" and piece[0] in _DENIERS):
             yield piece
             piece = []
     if piece:
@@ -235,19 +246,19 @@ def _cut(words: list[str]) -> Iterator[list[str]]:
 
 def _begins(words: list[str], index: int, piece: list[str], *, opened: bool) -> bool:
     """Whether another clause begins at a word."""
-    word, before = words[index].strip("(,"), words[index - 1]
-    pair = f"{word} {words[index + 1].strip(',')}" if index + 1 < len(words) else word
-    if words[index] in ("-", "--") or word in _CUT_BEFORE or pair in _CUT_BEFORE_PAIRS or before in ("-", "--"):
+    whole, before = words[index], words[index - 1]
+    word = whole.strip("(,")
+    if word in _CUT_BEFORE or whole in _DASHES or before in _DASHES:
         return True
-    if words[index].startswith("(") and word in ("not", "rather", "unlike", "nor"):
+    if word in _PAIR_OPENERS and f"{word} {words[index + 1].strip(',') if index + 1 < len(words) else ''}" in _PAIRS:
         return True
-    if before.endswith(","):
+    if whole[0] == "(" and word in _DENIERS:
+        return True
+    if before[-1] == ",":
         if opened or word in _RELATIVES:
             return True
         return (_has_verb(piece) or piece[0] in ("not", "and")) and _has_verb(_until_comma(words, index))
-    if word == "and":
-        return _has_verb(piece) and _has_verb(_until_comma(words, index + 1)[:6])
-    return False
+    return word == "and" and _has_verb(piece) and _has_verb(_until_comma(words, index + 1)[:6])
 
 
 def _until_comma(words: list[str], index: int) -> list[str]:
@@ -276,9 +287,19 @@ def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
         and force is not Force.CONSIDERED
         and (denied_above or force is Force.DENIED or Cue.DISMISSES in cues),
         refusing=Cue.REFUSES in cues,
+        listing=_is_listing(text),
         sentence=sentence,
         block=block,
     )
+
+
+def _is_listing(text: str) -> bool:
+    """Names in a row, without the small words that make a statement of them."""
+    words = text.split()
+    if len(words) < _LISTING_WORDS or not text.isascii():
+        return False
+    glue = sum(word in _GLUE or word in _FINITE or word.endswith(":") or "n't" in word for word in words)
+    return glue * _LISTING_WORDS < len(words)
 
 
 def _force(cues: frozenset[str]) -> Force:

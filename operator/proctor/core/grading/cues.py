@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 
 import re2
 
@@ -55,7 +56,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"what|why|where|how|broken|failing|failed|fail|slow\w*|down|at play|in play|implicated|"
             r"in the (?:failing|failed|affected|same|path))\b"
         ),
-        r"\b(?:is|was|are|were)(?: not|n't) [\w]*[-.][\w.-]*",
+        r"\b(?:is|was|are|were)(?: not|n't) \w+[-.]\w[\w.-]*",
         r"\b"
         + _CAUSE
         + (
@@ -75,7 +76,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"connection (?:to|with|between) (?:the )?(?:checkout|fail|incident|error|order|report|"
             r"customer)\w*)\b"
         ),
-        r"\bno (?:\w+ ){0,2}(?:timeouts?|errors?|failures?|problems?|issues?|anomal\w+|checkouts?) ",
+        r"\bno (?:\w+ ){0,2}(?:timeouts?|errors?|failures?|problems?|issues?|anomal\w+|checkouts?)\b",
         r"\bnothing to do with\b|\bnone of (?:these|them|those|which|the)\b|\bneither\b|\bnor\b",
         r"\brul(?:e|ed|es|ing) (?:[\w'-]+ ){0,5}out\b",
         (
@@ -96,8 +97,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         r"\bnon-?caus\w+|\bnot-?caus\w+|\bno caus\w+",
         r"\bhealthy\b|\bunaffected\b|\bworks? (?:fine|normally)\b",
         (
-            r"\b(?:nicht|kein\w*|n'est pas|ne sont pas|no es|no son|non è)\b.*\b(?:ursache|grund|cause|"
-            r"causa)\b|\b(?:ursache|grund|cause|causa)\b.*\b(?:nicht|n'est pas|no es|non è)\b"
+            r"\bnicht (?:die|der|das|verantwortlich|schuld)\b|\bkein\w* (?:ursache|grund|zusammenhang)\b|"
+            r"\b(?:n'est|ne sont|n'a|n'ont) (?:pas|rien)\b|\bn'est pour rien\b|\bno (?:es|son|está|están) \w+|无关|不是"
         ),
     ),
     Cue.NEGATES: (r"\bnot\b|n't\b|\bnever\b|\bno\b|\bwithout\b|\bnothing\b|\bnone\b|\bcannot\b|\bnicht\b|\bpas\b",),
@@ -120,7 +121,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         (
             r"\bnot reachable\b|\bcould not be\b|\bcouldn't be\b|\bcan(?:no|')t be (?:reach|open|establish|"
             r"contact)\w*|\bwithout (?:an? )?(?:answer|response|reply|doubt|question|success)\b|"
-            r"\bnever (?:came|returned|arrived|connected|answered)\b"
+            r"\bnever (?:came|returned|arrived|connected|answered)\b|\b(?:nothing|nobody) (?:answer|respon|listen)\w*"
         ),
     ),
     Cue.AFFIRMS: (
@@ -192,6 +193,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
     ),
     Cue.CONSIDERS: (
         r"\?['\")]*$|\bwhether\b|(?:^|,| )if (?:the|it|this|that|so|there|we|you|an?|payments?|checkout|any)\b",
+        r"\bwould (?:then )?(?:appear|show|see|expect|mean|have|be|need|occur|fail|time)\b",
         r"\bunless\b|\bassuming\b|\bsuppos(?:e|ing)\b|\bimagine\b",
         (
             r"\bshould (?:be |also |probably |then |next |now )*(?:check|verif|investigat|look|confirm|ensure|"
@@ -266,6 +268,7 @@ class PatternSet:
 _CUE_SET = PatternSet((cue, pattern) for cue, patterns in _CUES.items() for pattern in patterns)
 
 
+@lru_cache(maxsize=256)
 def find_cues(text: str) -> frozenset[str]:
     """Return the cues in a clause."""
     return _CUE_SET.find(text)

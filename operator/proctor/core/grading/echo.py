@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re2
+from proctor.core.grading.answer_text import normalise_text
 
-_SIGNS = re2.compile(r"[^\p{L}\p{N}]+")
 _RUN = 3
 """Words that are compared at once: enough for order to matter, few enough that a changed word costs three runs."""
 
@@ -22,7 +21,7 @@ class Echo:
     """
 
     def __init__(self, told: str) -> None:
-        words = _words(told)
+        words = _words(normalise_text(told))
         self._told = f" {' '.join(words)} "
         self._runs = _runs(words)
 
@@ -37,15 +36,11 @@ class Echo:
         return len(words) > _LEAST_WORDS and len(runs & self._runs) > _SHARE * len(runs)
 
 
+_SIGNS = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+
+
 def _words(text: str) -> list[str]:
-    return str(_SIGNS.sub(" ", text.lower())).split() if not text.isascii() else _ascii_words(text)
-
-
-_ASCII = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
-
-
-def _ascii_words(text: str) -> list[str]:
-    return text.lower().translate(_ASCII).split()
+    return text.lower().translate(_SIGNS).split()
 
 
 def _runs(words: list[str]) -> set[tuple[str, ...]]:

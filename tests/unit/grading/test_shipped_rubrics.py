@@ -1,0 +1,63 @@
+"""The sentences and whole answers that each shipped rubric carries."""
+
+from __future__ import annotations
+
+import pytest
+
+from proctor.core.grading.checks import check_answer, find_statement
+from proctor.core.grading.facts import fill_text
+from proctor.core.scenarios.answer import Polarity
+from support.grading import NAMES, shipped_key, shipped_rubric
+
+FIRES = [(name, line.id, sentence) for name in NAMES for line in shipped_key(name).criteria for sentence in line.fires]
+SILENT = [
+    (name, line.id, sentence) for name in NAMES for line in shipped_key(name).criteria for sentence in line.silent
+]
+ANSWERS = [(name, answer.id) for name in NAMES for answer in shipped_key(name).answers]
+
+
+@pytest.mark.parametrize(("name", "criterion", "sentence"), FIRES)
+def test_a_criterion_matches_what_it_must(name: str, criterion: str, sentence: str) -> None:
+    """Grading rule 3, issue part 8: must-fire sentences run as tests."""
+    rubric = shipped_rubric(name)
+    assert find_statement(rubric, criterion, fill_text(sentence, rubric.facts)) is not None
+
+
+@pytest.mark.parametrize(("name", "criterion", "sentence"), SILENT)
+def test_a_criterion_does_not_match_what_it_must_not(name: str, criterion: str, sentence: str) -> None:
+    """Grading rule 3, issue part 8: must-not-fire sentences run as tests."""
+    rubric = shipped_rubric(name)
+    assert find_statement(rubric, criterion, fill_text(sentence, rubric.facts)) is None
+
+
+@pytest.mark.parametrize(("name", "answer"), ANSWERS)
+def test_whole_answers_score_in_their_band(name: str, answer: str) -> None:
+    """M-A9, grading rule 2: whole answers with the score that careful people would give them."""
+    rubric = shipped_rubric(name)
+    whole = next(one for one in shipped_key(name).answers if one.id == answer)
+    graded = check_answer(rubric, fill_text(whole.text, rubric.facts))
+    assert whole.low <= graded.score <= whole.high, graded
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_negative_check_has_six_sentences_of_each_kind(name: str) -> None:
+    """Grading rule 3: at least six it must fire on and six it must not."""
+    negatives = [line for line in shipped_key(name).criteria if line.polarity is Polarity.NEGATIVE]
+    assert negatives
+    assert all(len(line.fires) >= 6 and len(line.silent) >= 6 for line in negatives)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("answer", ["", " \n\t\n", ".", "\x00", "I can't help with that.", "I don't know.", "{}", "[]"])
+def test_nothing_earns_nothing(name: str, answer: str) -> None:
+    """Grading rule 2: an empty answer and a refusal score 0 in every scenario."""
+    assert check_answer(shipped_rubric(name), answer).score == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_those_of_the_scenario(name: str) -> None:
+    """Scenarios, 2.1: positive weight 12, negative 10."""
+    weights = {"error-root-cause": (12, 10)}
+    lines = shipped_key(name).criteria
+    positive = sum(line.weight for line in lines if line.polarity is Polarity.POSITIVE)
+    assert (positive, sum(line.weight for line in lines) - positive) == weights[name]
