@@ -57,6 +57,20 @@ def build_bwrap_argv(
     ]
 
 
+def build_outer_argv(bwrap: str, info: int) -> list[str]:
+    """Return the command line of an outer bubblewrap, whose command is the sandbox's own bubblewrap.
+
+    Where a sandbox has a user of its own, bubblewrap outside and the first process inside belong to different users,
+    and the kernel doesn't let the death of the one end the other. The outer one is all root's. When its first process
+    ends, the kernel ends every process in it, whosever it is.
+
+    Args:
+        bwrap: the program.
+        info: where it writes the process id of its first process.
+    """
+    return [bwrap, "--unshare-pid", "--die-with-parent", "--dev-bind", "/", "/", "--info-fd", str(info), "--"]
+
+
 def _namespaces(descriptors: Descriptors) -> Iterator[str]:
     if descriptors.userns is None:
         yield "--unshare-all"

@@ -43,7 +43,7 @@ def list_descendants(pid: int) -> list[int]:
     rest = [pid]
     while rest:
         parent = rest.pop()
-        for child in _children(parent):
+        for child in list_children(parent):
             found.append(child)
             rest.append(child)
     return found
@@ -63,7 +63,8 @@ def signal_all(pids: list[int], number: signal.Signals) -> None:
             continue
 
 
-def _children(pid: int) -> list[int]:
+def list_children(pid: int) -> list[int]:
+    """Return the living children of all threads of a process."""
     try:
         threads = list(Path(f"/proc/{pid}/task").iterdir())
         return [int(word) for thread in threads for word in (thread / "children").read_text().split()]

@@ -172,10 +172,14 @@ class Sandboxed:
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while self._running is not None:
-            used = measure_memory(self._running.list_processes())
+            pids = self._running.list_processes()
+            used = measure_memory(pids)
             now = loop.time()
             if used > self._limits.memory_bytes:
                 self._request_end(ExitCause.MEMORY, f"it used more than {self._limits.memory_bytes} bytes of memory")
+            elif len(pids) > self._limits.processes:
+                # The kernel stops it before, except where root lacks the rights to give each sandbox a user.
+                self._request_end(ExitCause.EXITED, f"it ran more than {self._limits.processes} processes")
             elif self._deadline is not None and now >= self._deadline:
                 self._request_end(ExitCause.DEADLINE, "")
             elif self._idle is not None and now - self._active_at >= self._idle:

@@ -17,9 +17,9 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from proctor.adapters.sandbox.argv import Descriptors, build_bwrap_argv
+from proctor.adapters.sandbox.argv import Descriptors, build_bwrap_argv, build_outer_argv
 from proctor.adapters.sandbox.availability import find_bwrap
-from proctor.adapters.sandbox.processes import apply_limits, list_descendants, signal_all
+from proctor.adapters.sandbox.processes import apply_limits, list_children, list_descendants, signal_all
 from proctor.adapters.sandbox.seccomp import build_filter
 from proctor.adapters.sandbox.spec import SandboxSpec, Ways
 from proctor.adapters.sandbox.userns import make_user_namespace
@@ -37,8 +37,8 @@ class Started:
 
     Attributes:
         process: bubblewrap, with the command's standard streams.
-        init: the sandbox's first process, as this machine numbers it; when it is gone, so is everything inside.
-        alive: a descriptor of that process.
+        init: the sandbox's first process, as this machine numbers it.
+        alive: a descriptor of the process whose end is the end of everything inside.
         block: our end of the pipe for which bubblewrap waits once all is set up.
     """
 
@@ -121,7 +121,12 @@ async def start(spec: SandboxSpec, streams: Streams) -> Started:
         # Values of the environment are secrets, and every user of the machine can read command lines.
         arguments = _write_file("arguments", b"".join(word.encode() + b"\0" for word in words[:split]), ours)
         numbers = [descriptors.seccomp, descriptors.info, descriptors.block, userns, arguments, *passed]
+        outer: list[str] = []
+        if userns is not None:
+            outer = build_outer_argv(str(bwrap), pipes.outer_write)
+            numbers.append(pipes.outer_write)
         process = await asyncio.create_subprocess_exec(
+            *outer,
             str(bwrap),
             *("--args", str(arguments)),
             *words[split:],
@@ -136,7 +141,7 @@ async def start(spec: SandboxSpec, streams: Streams) -> Started:
         )
         pipes.close_far_ends()
         try:
-            return await _release(process, pipes, spec)
+            return await _release(process, pipes, spec, nested=bool(outer))
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
@@ -147,13 +152,14 @@ async def start(spec: SandboxSpec, streams: Streams) -> Started:
 class _Pipes:
     def __init__(self, ours: contextlib.ExitStack) -> None:
         self.info_read, self.info_write = os.pipe()
+        self.outer_read, self.outer_write = os.pipe()
         self.block_read, self.block_write = os.pipe()
         self.gate_read, self.gate_write = os.pipe()
-        for number in (self.info_read, self.block_write, self.gate_write):
+        for number in (self.info_read, self.outer_read, self.block_write, self.gate_write):
             ours.callback(os.close, number)
         self._far = contextlib.ExitStack()
         ours.callback(os.close, self.block_read)
-        for number in (self.info_write, self.gate_read):
+        for number in (self.info_write, self.outer_write, self.gate_read):
             self._far.callback(os.close, number)
         ours.callback(self._far.close)
 
@@ -161,21 +167,22 @@ class _Pipes:
         self._far.close()
 
 
-async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: SandboxSpec) -> Started:
+async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: SandboxSpec, *, nested: bool) -> Started:
     try:
         async with asyncio.timeout(_START_SECONDS):
-            init = await _read_init(pipes.info_read)
+            outer = await _read_init(pipes.outer_read) if nested else None
+            inner = await _read_init(pipes.info_read)
     except TimeoutError as e:
         raise Retryable(f"sandbox: bubblewrap did not start within {_START_SECONDS} s") from e
-    if init is None:
-        said = b"" if process.stderr is None else await process.stderr.read(_MAX_SAID)
-        raise Retryable(f"sandbox: bubblewrap did not start: {said.decode('utf-8', 'replace').strip()}")
+    if inner is None or (nested and outer is None):
+        raise Retryable(f"sandbox: bubblewrap did not start: {await _read_errors(process)}")
     try:
-        alive = os.pidfd_open(init)
+        # Bubblewrap tells the number that its child has where itself is: for a nested one, that is not here.
+        init = inner if outer is None else _only_child(_only_child(outer))
+        alive = os.pidfd_open(init if outer is None else outer)
         apply_limits(init, spec.limits)
     except ProcessLookupError as e:
-        said = b"" if process.stderr is None else await process.stderr.read(_MAX_SAID)
-        raise Retryable(f"sandbox: it ended while it was made: {said.decode('utf-8', 'replace').strip()}") from e
+        raise Retryable(f"sandbox: it ended while it was made: {await _read_errors(process)}") from e
     started = Started(process, init, alive, os.dup(pipes.block_read))
     os.write(pipes.block_write, b"\n")
     if spec.ways is not None:
@@ -184,6 +191,19 @@ async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: San
         process.stdin.write(b"\n")
         process.stdin.close()
     return started
+
+
+async def _read_errors(process: asyncio.subprocess.Process) -> str:
+    stream = process.stderr or process.stdout
+    said = b"" if stream is None else await stream.read(_MAX_SAID)
+    return said.decode("utf-8", "replace").strip()
+
+
+def _only_child(pid: int) -> int:
+    children = list_children(pid)
+    if not children:
+        raise ProcessLookupError(f"process {pid} has no child")
+    return children[0]
 
 
 async def _read_init(info: int) -> int | None:

@@ -24,6 +24,9 @@ by namespace, so a repetition only lets two sandboxes be the same stranger to th
 _MAX_PID = 4_194_304
 """The kernel's own upper limit."""
 
+_NEEDED_RIGHTS = 1 << 6 | 1 << 7 | 1 << 21
+"""CAP_SETGID and CAP_SETUID to say who is who, CAP_SYS_ADMIN for an outer process namespace."""
+
 _MACHINES_ROOT = 65533
 """What the machine's root is called inside: not 0, for which bubblewrap would give up its rights too early."""
 
@@ -34,12 +37,19 @@ def make_user_namespace(bwrap: Path) -> int | None:
     Raises:
         Retryable: it can't be made.
     """
-    if os.geteuid() != 0 or not _may_map_users():
-        return None
-    return _make(bwrap)
+    return _make(bwrap) if os.geteuid() == 0 and _has_rights() and _has_users() else None
 
 
-def _may_map_users() -> bool:
+def _has_rights() -> bool:
+    """Tell whether this root has what it takes: in a container it may be root by name."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "CapEff":
+            return int(value, 16) & _NEEDED_RIGHTS == _NEEDED_RIGHTS
+    return False
+
+
+def _has_users() -> bool:
     """Tell whether the sandboxes' users exist here: a container's root may be somebody's user, and not exempt."""
     for line in Path("/proc/self/uid_map").read_text().splitlines():
         first, _, count = (int(word) for word in line.split())
