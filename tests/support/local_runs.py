@@ -172,5 +172,23 @@ def find_process(process: subprocess.Popen[str], words: str, *, seconds: float =
     raise AssertionError(f"no process with {words!r}: {list_descendants(process.pid)}")
 
 
+def find_engine(process: subprocess.Popen[str], folder: str, *, seconds: float = 60.0) -> int:
+    """Wait until a run serves an engine whose data folder has these words in its path; return its process."""
+    limit = time.monotonic() + seconds
+    while time.monotonic() < limit and process.poll() is None:
+        for pid, command in list_descendants(process.pid).items():
+            if "engine/serve.py" in command and folder in _folder_of(pid):
+                return pid
+        time.sleep(0.02)
+    raise AssertionError(f"no engine on {folder!r}")
+
+
+def _folder_of(pid: int) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""
+
+
 def kill(pid: int) -> None:
     os.kill(pid, signal.SIGKILL)

@@ -123,9 +123,9 @@ def test_cancelling_a_run_that_goes_on(machine: Machine, reference: dict[str, st
 def test_two_runs_at_once_queue(machine: Machine, reference: dict[str, str | None]) -> None:
     """Two `proctor run` on one data dir: the second says whom it waits for, and both end well."""
     assert reference
-    first = machine.start("run", str(machine.write_suite(make_suite("first", replicates=1))))
+    first = machine.start("run", str(machine.write_suite(make_suite("first"))))
     find_process(first, "proctor.gateway")
-    second = machine.call("run", str(machine.write_suite(make_suite("second", replicates=1))))
+    second = machine.call("run", str(machine.write_suite(make_suite("second"))))
     _, err = first.communicate(timeout=60)
     assert (first.returncode, second.returncode) == (0, 0), err + second.stderr
     assert "waiting for a run of first" in second.stderr
