@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from proctor.adapters.mcp.limits import McpLimits
 from proctor.core.digests import canonical_json, digest_bytes
 from proctor.core.trajectory.events import EventKind
 from support.mcp import LIMITS, make_server, open_cell
@@ -152,3 +154,23 @@ async def test_hostile_text_passes_as_text() -> None:
         text = "\x1b[31m\x00{{7*7}} \ud800 ${x}"
         response = await cell.client.post("/tools/echo", content=json.dumps({"t": text}))
         assert json.loads(json.loads(response.content)["content"][0]["text"])["t"] == text
+
+
+def read_peak() -> int:
+    """Peak memory of this process, in bytes."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) * 1024
+
+
+async def test_an_answer_of_200_mb_is_never_held() -> None:
+    """Bad input: 200 MB in one line, at the real limits: a clear tool error, memory bounded, the cell goes on."""
+    async with open_cell(make_server(), limits=McpLimits()) as cell:
+        await cell.names()
+        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+        before = read_peak()
+        assert "larger than 8388608 bytes" in await cell.call_text("huge", megabytes=200)
+        assert read_peak() - before < 80 * 1024 * 1024
+        assert cell.outcomes() == [("huge", "server_error", "result_too_large")]
+        pid = json.loads(await cell.call_text("environment"))["pid"]
+        assert len(await cell.call_text("result_of_size", bytes=8_000_000)) == 8_000_000
+        assert json.loads(await cell.call_text("environment"))["pid"] == pid
