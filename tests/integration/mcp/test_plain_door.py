@@ -162,11 +162,15 @@ def read_peak() -> int:
     return int(status.split("VmHWM:")[1].split()[0]) * 1024
 
 
+def forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 async def test_an_answer_of_200_mb_is_never_held() -> None:
     """Bad input: 200 MB in one line, at the real limits: a clear tool error, memory bounded, the cell goes on."""
     async with open_cell(make_server(), limits=McpLimits()) as cell:
         await cell.names()
-        Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+        forget_peak()
         before = read_peak()
         assert "larger than 8388608 bytes" in await cell.call_text("huge", megabytes=200)
         assert read_peak() - before < 80 * 1024 * 1024
