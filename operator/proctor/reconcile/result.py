@@ -41,6 +41,7 @@ def report_result(
         verdict=run.status.verdict.value,
         reason=run.status.reason,
         summary=run.status.summary,
+        arms=arms,
         by_scenario=by_scenario,
         comparisons=compare_arms(judged, arms, rules),
         controls=worst_controls(observations),

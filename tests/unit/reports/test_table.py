@@ -67,7 +67,7 @@ def test_the_table_says_what_each_arm_showed_how_they_differ_and_why() -> None:
     assert "0.90 exact" in candidate
     difference = next(line for line in lines if line.startswith("candidate × newest  current"))
     assert "+0.15 [" in difference
-    assert "controls: oracle 1.00, noop 0.00; * baseline; exact: replicates do not vary; scores by checks alone" in told
+    assert "controls: oracle 1.00, noop 0.00; scores by checks alone, no judge; * baseline; exact: " in told
     assert lines[-1] == "Pass (WithinMaxDrop): candidate × newest 0.90 is fine"
 
 
@@ -83,7 +83,8 @@ def test_unknown_cost_is_left_out_and_known_cost_is_shown() -> None:
     told = render_result(report([*CONTROLS, *priced, *(cell("candidate", index, "0.8") for index in (1, 2, 3))]))
     assert "USD" in told
     assert "0.37" in told
-    assert "0.00 " not in next(line for line in told.splitlines() if line.startswith("candidate "))
+    candidate = next(line for line in told.splitlines() if line.startswith("candidate "))
+    assert "–  3.2 s" in candidate
 
 
 def test_lost_cells_are_counted_beside_outcomes() -> None:
@@ -98,6 +99,15 @@ def test_lost_cells_are_counted_beside_outcomes() -> None:
     told = render_result(report(cells))
     assert "1 completed, 1 time limit, 1 ungraded, 1 infra" in told
     assert "0.80 [?]" in next(line for line in told.splitlines() if line.startswith("current *"))
+
+
+def test_several_scenarios_are_shown_one_by_one_and_together() -> None:
+    """M-A10: arms are compared per scenario; the clustered interval stands beside the one that is used."""
+    more = [each | {"cell": each["cell"].replace("error-root-cause", "latency-spike")} for each in CELLS]
+    told = render_result(report([*CELLS, *more]))
+    headings = [line for line in told.splitlines() if line in {"error-root-cause", "latency-spike", "all scenarios"}]
+    assert headings == ["error-root-cause", "latency-spike", "all scenarios"]
+    assert "clustered" in told
 
 
 @pytest.mark.parametrize("colour", [False, True])

@@ -5,12 +5,14 @@ At most `WIDTH` columns wide with names of ordinary length; colour only where th
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.core.ids import Arm
 from proctor.core.reports.grid import Align, Grid, render_grid, width_of
 from proctor.core.stats.observations import (
+    SUCCESS_AT,
     ArmFigures,
     BaselineArm,
     CellFate,
@@ -19,7 +21,7 @@ from proctor.core.stats.observations import (
     Interval,
     Side,
 )
-from proctor.core.stats.wording import describe_difference
+from proctor.core.stats.wording import describe_bounds, describe_difference
 from proctor.core.trajectory.outcome import Outcome
 
 WIDTH = 100
@@ -35,6 +37,7 @@ class ResultReport:
         verdict: its word.
         reason: machine word.
         summary: one sentence.
+        arms: figures per arm over all scenarios.
         by_scenario: figures per arm and scenario.
         comparisons: candidates beside the baseline.
         controls: the worst control scores.
@@ -47,6 +50,7 @@ class ResultReport:
     verdict: str
     reason: str
     summary: str
+    arms: tuple[ArmFigures, ...]
     by_scenario: tuple[ArmFigures, ...]
     comparisons: tuple[Comparison, ...]
     controls: ControlScores
@@ -77,12 +81,15 @@ _FATES: Mapping[CellFate, str] = {
 def render_result(report: ResultReport, *, colour: bool = False) -> str:
     """Render a finished run for a terminal."""
     lines: list[str] = []
-    for scenario in dict.fromkeys(figures.scenario for figures in report.by_scenario):
+    scenarios = list(dict.fromkeys(figures.scenario for figures in report.by_scenario))
+    for scenario in scenarios:
         rows = [figures for figures in report.by_scenario if figures.scenario == scenario]
         lines += [_bold(str(scenario), colour=colour), *_render_arms(rows, report.baseline), ""]
+    if len(scenarios) > 1:
+        lines += [_bold("all scenarios", colour=colour), *_render_arms(report.arms, report.baseline), ""]
     if report.comparisons:
         lines += [*render_grid(_comparison_grid(report.comparisons)), ""]
-    lines.append(_footnote(report))
+    lines += _footnotes(report)
     verdict = _paint(report.verdict, _COLOURS.get(report.verdict, ""), colour=colour)
     lines.append(f"{verdict} ({report.reason}): {report.summary}")
     if report.directory:
@@ -102,17 +109,8 @@ def _render_arms(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> li
 
 def _arm_grid(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> Grid:
     with_usd = any(figures.usd is not None for figures in rows)
-    titles = (
-        "server",
-        "model",
-        "score",
-        "calls",
-        "tokens",
-        *(("USD",) if with_usd else ()),
-        "time",
-        "alike",
-        "outcomes",
-    )
+    head = ("server", "model", "score", "calls", "tokens", *(("USD",) if with_usd else ()))
+    titles = (*head, "time", "sd", "alike", "pass^3", "outcomes")
     aligns = (Align.LEFT, Align.LEFT, Align.LEFT, *[Align.RIGHT] * (len(titles) - 4), Align.LEFT)
     return Grid(titles, aligns, tuple(_arm_row(figures, baseline, with_usd=with_usd) for figures in rows))
 
@@ -127,26 +125,32 @@ def _arm_row(figures: ArmFigures, baseline: BaselineArm | None, *, with_usd: boo
         _thousands(figures.tokens),
         *((usd,) if with_usd else ()),
         _NONE if figures.seconds is None else f"{figures.seconds:.1f} s",
+        _decimal(figures.spread, places=2),
         _percent(figures.consistency),
+        _percent(figures.pass_k),
         _outcomes(figures),
     )
 
 
 def _comparison_grid(comparisons: Sequence[Comparison]) -> Grid:
-    return Grid(
-        titles=("compared", "vs", "difference", "pairs", "detectable", "p"),
-        aligns=(Align.LEFT, Align.LEFT, Align.LEFT, Align.RIGHT, Align.RIGHT, Align.RIGHT),
-        rows=tuple(
-            (
-                str(comparison.candidate),
-                _other_side(comparison),
-                _difference(comparison.delta),
-                str(comparison.pairs),
-                _decimal(comparison.minimum_detectable, places=2),
-                _decimal(comparison.p, places=2),
-            )
-            for comparison in comparisons
-        ),
+    with_clusters = any(comparison.clustered is not None for comparison in comparisons)
+    clusters = ("clustered",) if with_clusters else ()
+    titles = ("compared", "vs", "difference", *clusters, "pairs", "detectable", "p", "sd ratio")
+    aligns = (*[Align.LEFT] * (3 + len(clusters)), *[Align.RIGHT] * 4)
+    return Grid(titles, aligns, tuple(_comparison_row(each, with_clusters=with_clusters) for each in comparisons))
+
+
+def _comparison_row(comparison: Comparison, *, with_clusters: bool) -> tuple[str, ...]:
+    clustered = _NONE if comparison.clustered is None else describe_bounds(*comparison.clustered)
+    return (
+        str(comparison.candidate),
+        _other_side(comparison),
+        _difference(comparison.delta),
+        *((clustered,) if with_clusters else ()),
+        str(comparison.pairs),
+        _decimal(comparison.minimum_detectable, places=2),
+        _decimal(comparison.p, places=2),
+        _decimal(comparison.spread_ratio, places=2),
     )
 
 
@@ -170,7 +174,8 @@ def _score(interval: Interval | None) -> str:
 
 
 def _difference(interval: Interval | None) -> str:
-    return describe_difference(interval).replace("[deterministic]", "exact")
+    text = describe_difference(interval)
+    return f"{text} exact" if interval is not None and interval.deterministic else text
 
 
 def _outcomes(figures: ArmFigures) -> str:
@@ -184,16 +189,19 @@ def _outcomes(figures: ArmFigures) -> str:
     return ", ".join(parts) or _NONE
 
 
-def _footnote(report: ResultReport) -> str:
-    parts = [f"controls: oracle {_decimal(report.controls.oracle, places=2)}, "]
-    parts.append(f"noop {_decimal(report.controls.noop, places=2)}")
-    if report.baseline is not None:
-        parts.append("; * baseline")
-    if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):
-        parts.append("; exact: replicates do not vary")
+def _footnotes(report: ResultReport) -> list[str]:
+    oracle, noop = (_decimal(score, places=2) for score in (report.controls.oracle, report.controls.noop))
+    notes = [f"controls: oracle {oracle}, noop {noop}"]
     if report.programmatic:
-        parts.append("; scores by checks alone, no judge")
-    return "".join(parts)
+        notes.append("scores by checks alone, no judge")
+    if report.baseline is not None:
+        notes.append("* baseline")
+    if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):
+        notes.append("exact: replicates do not vary")
+    if report.by_scenario:
+        notes.append("alike: replicate pairs within 0.1")
+        notes.append(f"pass^3: chance that 3 of 3 reach {SUCCESS_AT:.2f}")
+    return textwrap.wrap("; ".join(notes), WIDTH)
 
 
 def _decimal(value: float | None, *, places: int = 1) -> str:

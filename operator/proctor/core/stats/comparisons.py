@@ -112,10 +112,8 @@ def _compare(sides: _Sides, paired: _Paired, rules: GateRules) -> Comparison:
 
 
 def _minimum_detectable(delta: Interval, paired: _Paired) -> float | None:
-    if not delta.sized:
+    if not delta.sized or delta.deterministic:
         return None
-    if delta.deterministic:
-        return 0.0
     degrees = delta.count - len(paired.strata)
     return min(1.0, (student_t(degrees) + Z_POWER) * delta.error)
 

@@ -10,6 +10,9 @@ from enum import StrEnum
 from proctor.core.ids import Arm, CellKey
 from proctor.core.trajectory.outcome import Outcome
 
+SUCCESS_AT = 0.7
+"""Score from which a cell counts as a success: most of the evidence found, and no decoy blamed."""
+
 
 class CellFate(StrEnum):
     """What became of a cell; every cell has exactly one."""
@@ -101,7 +104,7 @@ class GateRules:
     noop_at_most: float = 0.05
     played_through: frozenset[str] = frozenset()
     seed: int = 0
-    success_at: float = 0.7
+    success_at: float = SUCCESS_AT
 
     def is_candidate(self, arm: Arm) -> bool:
         """Say whether an arm is judged: every arm that is not the baseline."""

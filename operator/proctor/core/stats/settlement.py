@@ -170,7 +170,8 @@ def _describe_closest(candidates: Sequence[ArmFigures], comparisons: Sequence[Co
     """Describe what came closest to failing: the reader's first question about a pass."""
     measured = [comparison for comparison in comparisons if comparison.delta is not None]
     if measured:
-        return describe_comparison(min(measured, key=_lower))
+        others = f"{len(measured)} comparisons, the closest: " if len(measured) > 1 else ""
+        return others + describe_comparison(min(measured, key=_lower))
     scored = [arm for arm in candidates if arm.score is not None]
     if not scored:
         return "no cell has a score"

@@ -18,29 +18,35 @@ def describe_comparison(comparison: Comparison) -> str:
     score = describe_interval(comparison.candidate_score)
     baseline = "–" if comparison.baseline_score is None else f"{comparison.baseline_score.mean:.2f}"
     pairs = f"{comparison.pairs} pair{'' if comparison.pairs == 1 else 's'}"
-    return f"{comparison.candidate} {score} vs {baseline}: Δ {describe_difference(comparison.delta)}, {pairs}"
+    exact = ", deterministic" if comparison.delta is not None and comparison.delta.deterministic else ""
+    return f"{comparison.candidate} {score} vs {baseline}: Δ {describe_difference(comparison.delta)}, {pairs}{exact}"
 
 
 def describe_interval(interval: Interval | None) -> str:
-    """Describe a score with its interval; ``–`` without one."""
+    """Describe a score with its interval; without the interval where nothing varies, ``–`` without a score."""
     if interval is None:
         return "–"
     if not interval.sized:
         return f"{interval.mean:.2f} [?]"
     if interval.deterministic:
-        return f"{interval.mean:.2f} [deterministic]"
+        return f"{interval.mean:.2f}"
     return f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
 
 
 def describe_difference(interval: Interval | None) -> str:
-    """Describe a signed difference with its interval; ``–`` without one."""
+    """Describe a signed difference as `describe_interval` does a score."""
     if interval is None:
         return "–"
     if not interval.sized:
         return f"{signed(interval.mean)} [?]"
     if interval.deterministic:
-        return f"{signed(interval.mean)} [deterministic]"
-    return f"{signed(interval.mean)} [{signed(interval.low)}, {signed(interval.high)}]"
+        return signed(interval.mean)
+    return f"{signed(interval.mean)} {describe_bounds(interval.low, interval.high)}"
+
+
+def describe_bounds(low: float, high: float) -> str:
+    """Describe the ends of a signed interval."""
+    return f"[{signed(low)}, {signed(high)}]"
 
 
 def signed(value: float) -> str:
