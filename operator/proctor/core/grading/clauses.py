@@ -111,7 +111,7 @@ _RELATIVES = frozenset(
 _FINITE_WORDS = (
     "is are was were isn't aren't wasn't weren't has have had hasn't haven't does do did doesn't don't didn't can "
     "can't cannot could couldn't will would won't wouldn't fails fail failed times timed returns return returned "
-    "refuses refused shows show showed causes cause caused explains explain breaks broke affects affect affected "
+    "refuses refused shows show showed caused explains explain breaks broke affects affect affected "
     "ended began started occurred happened appear appears appeared remains looks seems became becomes comes came "
     "blocks blocked drops dropped rejects rejected throttles throttled hangs hung surfaces surfaced propagates "
     "propagated waits waited needs need may might must should touch touches hit hits predate predates precede "
@@ -296,7 +296,7 @@ def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
 def _is_listing(text: str) -> bool:
     """Names in a row, without the small words that make a statement of them."""
     words = text.split()
-    if len(words) < _LISTING_WORDS or not text.isascii():
+    if len(words) < _LISTING_WORDS or not text.isascii() or "root cause" in text:
         return False
     glue = sum(word in _GLUE or word in _FINITE or word.endswith(":") or "n't" in word for word in words)
     return glue * _LISTING_WORDS < len(words)
