@@ -146,7 +146,7 @@ async def run_gateway(
         context = replace(context, **parts)
         listeners = Listeners(context.sockets_dir)
         attempts = Attempts(context, listeners)
-        listeners.serve(build_app(context, attempts, tool_routes=tool_routes))
+        listeners.serve(build_app(context, attempts, tool_routes=tool_routes), on_malformed=attempts.note_malformed)
         await listeners.open(CONTROL_SOURCE)
         try:
             yield RunningGateway(context, attempts, listeners, sink)

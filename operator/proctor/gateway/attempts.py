@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 from proctor.core.gatewaypolicy.tokens import build_token
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import EventKind
@@ -60,6 +61,12 @@ class Attempts:
     def find(self, opaque_id: str) -> Attempt | None:
         """Return an open attempt."""
         return self._open.get(opaque_id)
+
+    def note_malformed(self, opaque_id: str) -> None:
+        """Record that bytes which are no HTTP came through an attempt's socket (S15)."""
+        attempt = self._open.get(opaque_id)
+        if attempt is not None:
+            attempt.deny(Refused(RefusalCode.MALFORMED, "no HTTP request", status=400))
 
     async def open(self, cell: CellKey, attempt: int, *, deadline_seconds: int) -> OpenedAttempt:
         """Open an attempt and its socket.

@@ -79,7 +79,9 @@ class Guard:
         if attempt.source is None:
             attempt.source = source
         if attempt.source != source:
-            raise Refused(RefusalCode.SOURCE, "the token belongs to another source", status=401)
+            refused = Refused(RefusalCode.SOURCE, "the token belongs to another source", status=401)
+            attempt.deny(refused, name=f"{scope['method']} {scope['path']}")
+            raise refused
         return attempt
 
     def _note(self, refused: Refused, scope: Scope, attempt: Attempt | None) -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from proctor.gateway.protocol import CONTROL_SOURCE, TCP_SOURCE, GatewayProtocol
+from proctor.gateway.protocol import CONTROL_SOURCE, TCP_SOURCE, ConnectionState, GatewayProtocol
 
 _SOCKET_MODE = 0o666
 """A sandbox's user owns nothing outside it; the folder, which only the gateway's user may enter, guards the socket."""
+
+_TURNS_TO_ACCEPT = 3
+"""Turns of the loop in which a connection that was just accepted gets its protocol: asyncio forgets, open, one whose
+server is closed in between."""
 
 
 class Listeners:
@@ -25,10 +30,17 @@ class Listeners:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._config: uvicorn.Config | None = None
+        self._on_malformed: Callable[[str], None] = lambda _: None
         self._servers: dict[str, tuple[asyncio.Server, ServerState]] = {}
 
-    def serve(self, app: ASGIApp) -> None:
-        """Say which application the sockets lead to."""
+    def serve(self, app: ASGIApp, *, on_malformed: Callable[[str], None] = lambda _: None) -> None:
+        """Say which application the sockets lead to.
+
+        Args:
+            app: the application.
+            on_malformed: called with the source of bytes that are no HTTP.
+        """
+        self._on_malformed = on_malformed
         self._config = uvicorn.Config(
             app,
             log_config=None,
@@ -69,8 +81,10 @@ class Listeners:
     async def close(self, source: str) -> None:
         """Remove a socket and cut every connection that came through it."""
         server, state = self._servers.pop(source)
-        server.close()
         self.path(source).unlink(missing_ok=True)
+        for _ in range(_TURNS_TO_ACCEPT):
+            await asyncio.sleep(0)
+        server.close()
         for connection in list(state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
@@ -87,4 +101,9 @@ class Listeners:
     def _protocol(self, source: str, state: ServerState) -> GatewayProtocol:
         if self._config is None:
             raise RuntimeError("sockets are opened before there is an application")
-        return GatewayProtocol(self._config, state, {"source": source})
+        connection: ConnectionState = {
+            "source": source,
+            "is_open": lambda: any(known is state for _, known in self._servers.values()),
+            "on_malformed": self._on_malformed,
+        }
+        return GatewayProtocol(self._config, state, {**connection})

@@ -39,7 +39,9 @@ async def serve(config: GatewayConfig, *, ended: asyncio.Event) -> None:
         context = build_context(config, parts, toolboxes)
         listeners = Listeners(config.sockets_dir)
         attempts = Attempts(context, listeners, earlier=parts.earlier)
-        listeners.serve(build_app(context, attempts, tool_routes=[*mcp.routes, *tools.routes]))
+        listeners.serve(
+            build_app(context, attempts, tool_routes=[*mcp.routes, *tools.routes]), on_malformed=attempts.note_malformed
+        )
         try:
             control = await listeners.open(CONTROL_SOURCE)
             ready: dict[str, Any] = {"ready": True, "control": str(control)}
