@@ -9,10 +9,9 @@ import shutil
 from pathlib import Path
 
 from proctor.errors import Terminal
-from proctor.local.engine.serve import PRIVATE_DIR
 
-_LEFT_OUT = frozenset({"status", PRIVATE_DIR, "tmp"})
-"""At the top of a data folder: the lock of the engine that served it, its credentials, and its scratch."""
+_LEFT_OUT = frozenset({"status", "tmp"})
+"""At the top of a data folder: the lock of the engine that served it, and its scratch."""
 
 _NO_LINK = frozenset({errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP})
 """What ``link`` answers where a copy is the way: another device, a file system without links, too many of them."""

@@ -23,9 +23,12 @@ class Access:
 
     Attributes:
         agent_database: the one database that the agent user may read; None for no agent user.
+        must_confine: refuse to start where the kernel can't keep the engine from reading the machine's files, which any
+            user of SQL could then do; False only where cells are not isolated either, and the report says so.
     """
 
     agent_database: str | None = None
+    must_confine: bool = True
 
     def __post_init__(self) -> None:
         name = self.agent_database
@@ -68,7 +71,7 @@ def build_config_xml(limits: EngineLimits, *, users_path: str, error_log: str, h
     """Return the server's config; ports 0 let the kernel choose, so that two engines can never want the same one."""
     tcp = "<tcp_port>0</tcp_port>" if limits.tcp else ""
     return f"""<clickhouse>
-<logger><level>error</level><errorlog>{escape(error_log)}</errorlog><size>1M</size><count>1</count></logger>
+<logger><level>error</level><errorlog_level>error</errorlog_level><errorlog>{escape(error_log)}</errorlog><size>1M</size><count>1</count></logger>
 <listen_host>127.0.0.1</listen_host><http_port>{http_port}</http_port>{tcp}
 <users_config>{escape(users_path)}</users_config>
 <access_control_improvements>

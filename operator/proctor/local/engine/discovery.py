@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.local.engine.serve import PRIVATE_DIR
+from proctor.local.engine.serve import private_dir
 
 _ANSWER_SECONDS = 5.0
 
@@ -25,7 +25,7 @@ async def find_engine(path: Path) -> Endpoint | None:
 
 
 def _find(path: Path) -> Endpoint | None:
-    private = path / PRIVATE_DIR
+    private = private_dir(path)
     if not _is_locked(private / "lock"):
         return None
     try:

@@ -48,10 +48,12 @@ class _Order:
     http_port: int = 0
 
     def render(self) -> bytes:
-        private = self.path / serve.PRIVATE_DIR
+        private = serve.private_dir(self.path)
         message = {
             "parent": os.getpid(),
             "data": str(self.path),
+            "log": str(self.log),
+            "must_confine": self.access.agent_database is not None and self.access.must_confine,
             "config_xml": build_config_xml(
                 self.limits, users_path=str(private / "users.xml"), error_log=str(self.log), http_port=self.http_port
             ),
@@ -172,7 +174,7 @@ async def _await_ready(kind: type[Engine], process: asyncio.subprocess.Process, 
         raise Terminal(f"engine {order.path}: ended at start with code {code}: {_stderr_tail(order.log)}")
     message = json.loads(line)
     if "error" in message:
-        raise Terminal(f"engine {order.path}: can't start: {message['error']}")
+        raise Terminal(f"engine {order.path}: can't start: {message['error'] or _stderr_tail(order.log)}")
     return kind(process, order, port=message["port"], tcp_port=message["tcp_port"])
 
 
@@ -182,8 +184,9 @@ def _stderr_path(log: Path) -> Path:
 
 def _stderr_tail(log: Path) -> str:
     with contextlib.suppress(OSError):
-        text = _stderr_path(log).read_bytes()[-_LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
-        return text or "it said nothing"
+        text = _stderr_path(log).read_bytes()[-_LOG_TAIL_BYTES:].decode("utf-8", "replace")
+        lines = [line for line in text.splitlines() if line and not line.startswith("Logging errors to")]
+        return "\n".join(lines) or "it said nothing"
     return "it said nothing"
 
 
