@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -50,3 +51,10 @@ def explained() -> Iterator[None]:
         raise typer.Exit(ExitCode.ERROR) from error
     except KeyboardInterrupt as error:
         raise typer.Exit(ExitCode.INTERRUPTED) from error
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        # Python's own exit code for this is 1, which says Fail; a mistake of ours says nothing about a server.
+        traceback.print_exc()
+        typer.echo("proctor: this is a mistake in Proctor; the run is as run.json has it, and can be resumed", err=True)
+        raise typer.Exit(ExitCode.ERROR) from error

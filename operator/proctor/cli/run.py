@@ -75,7 +75,7 @@ def run(
         outcome = _execute(request, as_json=as_json)
         if outcome is None:
             raise KeyboardInterrupt
-    raise typer.Exit(_finish(outcome, as_json=as_json))
+        raise typer.Exit(_finish(outcome, as_json=as_json))
 
 
 def _load(path: Path, *, model: str | None, base_url: str | None, replicates: int | None) -> EvalSuite:

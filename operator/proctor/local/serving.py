@@ -169,10 +169,11 @@ class LocalDatasets:
                 dataset.record = await ensure_dataset(dataset.request, data_dir=self._data_dir, on_progress=note)
             except (InvalidInput, Terminal, Retryable) as error:
                 dataset.message = str(error)
-                if not isinstance(error, Retryable) or attempt == _MAX_SEEDINGS:
+                # An engine that is killed while it starts is as accidental as one that is killed later.
+                if isinstance(error, InvalidInput) or attempt == _MAX_SEEDINGS:
                     dataset.prepared = Readiness.FAILED
                     return
-                await asyncio.sleep(error.delay)
+                await asyncio.sleep(error.delay if isinstance(error, Retryable) else 0)
             else:
                 dataset.prepared = Readiness.READY
                 return
