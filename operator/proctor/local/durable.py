@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from pathlib import Path
@@ -24,7 +25,8 @@ def write_atomic(path: Path, body: bytes) -> None:
         partial.rename(path)
         _sync_folder(path.parent)
     except OSError as e:
-        partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise translate_os_error(e, f"writing {path}") from e
 
 
