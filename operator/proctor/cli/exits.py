@@ -6,11 +6,14 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import typer
 
-from proctor.api.run import Verdict
 from proctor.errors import InvalidInput, ProctorError
+
+if TYPE_CHECKING:
+    from proctor.api.run import Verdict
 
 
 class ExitCode(IntEnum):
@@ -27,6 +30,9 @@ class ExitCode(IntEnum):
 
 def exit_code_of(verdict: Verdict) -> ExitCode:
     """Return the exit code of a run that is terminal."""
+    # Commands that judge nothing needn't load the types of a run: finding a dataset takes half a second in all.
+    from proctor.api.run import Verdict
+
     match verdict:
         case Verdict.PASS:
             return ExitCode.PASS
