@@ -35,6 +35,8 @@ ANSWER_FILE = "answer.yaml"
 RECORD = "record.json"
 ENGINE = "engine"
 _LOGS = "logs"
+_SERVING = "engine.serving"
+"""What serving an engine's folder leaves beside it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +241,8 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
             sheets={sheet.source: sheet.digest} if sheet else {},
             seconds=round(time.monotonic() - began, 3),
         )
-        shutil.rmtree(staging / _LOGS, ignore_errors=True)
+        for left_over in (_LOGS, _SERVING):
+            shutil.rmtree(staging / left_over, ignore_errors=True)
         write_atomic(staging / RECORD, record.model_dump_json(indent=1).encode())
         commit_folder(staging, root / request.hash)
     return record

@@ -102,7 +102,7 @@ async def test_verification_counts_rows_apart_from_making_them(session: HttpSess
     database = await _load(session, plan)
     await datasets.verify_rows(session, plan, database)
     await session.run(f"INSERT INTO `{database}`.otel_logs (Body) VALUES ('one too many')")
-    with pytest.raises(Terminal, match="otel_logs has .* instead of"):
+    with pytest.raises(Terminal, match=r"otel_logs has .* instead of"):
         await datasets.verify_rows(session, plan, database)
 
 
@@ -110,24 +110,24 @@ async def test_draws_follow_their_recipe(session: HttpSession) -> None:
     """M-A3: segments, ramps, rollouts, bursts, dealt counts and metric curves come out as written."""
     database = await _load(session, make_plan(load_everything()))
     checks = {
-        "planted codes": ("SELECT countIf(StatusMessage = 'boom FREESHIP'), countIf(StatusMessage = 'boom SAVE10')"
-        " FROM otel_traces", ("5", "3")),
+        "planted codes": (("SELECT countIf(StatusMessage = 'boom FREESHIP'), countIf(StatusMessage = 'boom SAVE10')"
+        " FROM otel_traces"), ("5", "3")),
         "children inside parents": (
-            "SELECT count() > 1000, max(inner.Timestamp + toIntervalNanosecond(inner.Duration) >"
+            ("SELECT count() > 1000, max(inner.Timestamp + toIntervalNanosecond(inner.Duration) >"
             " root.Timestamp + toIntervalNanosecond(root.Duration)) FROM otel_traces AS root"
-            " JOIN otel_traces AS inner ON inner.ParentSpanId = root.SpanId WHERE inner.SpanKind = 'Client'", (1, 0)),
+            " JOIN otel_traces AS inner ON inner.ParentSpanId = root.SpanId WHERE inner.SpanKind = 'Client'"), (1, 0)),
         "new version only after its moment": (
-            "SELECT min(Timestamp) >= toDateTime64('2026-11-30 11:15:00', 9, 'UTC'), uniqExact(ServiceName),"
+            ("SELECT min(Timestamp) >= toDateTime64('2026-11-30 11:15:00', 9, 'UTC'), uniqExact(ServiceName),"
             " uniqExact(ResourceAttributes['k8s.pod.name'])"
-            " FROM otel_traces WHERE ResourceAttributes['service.version'] = '2.0.0-rc1'", (1, "1", "3")),
-        "ramp": ("SELECT countIf(SpanName LIKE '%/v2%' AND Timestamp < toDateTime64('2026-11-30 11:00:00', 9, 'UTC'))"
-        " , countIf(SpanName LIKE '%/v2%') > 50 FROM otel_traces", ("0", 1)),
+            " FROM otel_traces WHERE ResourceAttributes['service.version'] = '2.0.0-rc1'"), (1, "1", "3")),
+        "ramp": (("SELECT countIf(SpanName LIKE '%/v2%' AND Timestamp < toDateTime64('2026-11-30 11:00:00', 9, 'UTC'))"
+        " , countIf(SpanName LIKE '%/v2%') > 50 FROM otel_traces"), ("0", 1)),
         "sawtooth": ("SELECT min(Value), max(Value) > 1900, max(Value) <= 2070 FROM otel_metrics_gauge", (600, 1, 1)),
-        "before the leak": ("SELECT max(Value) <= 720 FROM otel_metrics_gauge"
-        " WHERE TimeUnix < toDateTime('2026-11-30 10:30:00', 'UTC')", (1,)),
+        "before the leak": (("SELECT max(Value) <= 720 FROM otel_metrics_gauge"
+        " WHERE TimeUnix < toDateTime('2026-11-30 10:30:00', 'UTC')"), (1,)),
         "histogram": ("SELECT sum(Count) = sum(arraySum(BucketCounts)) FROM otel_metrics_histogram", (1,)),
-        "omitted attribute": ("SELECT countIf(mapContains(ResourceAttributes, 'service.version')),"
-        " count() > 100 FROM otel_traces WHERE ServiceName = 'store'", ("0", 1)),
+        "omitted attribute": (("SELECT countIf(mapContains(ResourceAttributes, 'service.version')),"
+        " count() > 100 FROM otel_traces WHERE ServiceName = 'store'"), ("0", 1)),
         "never the caller": ("SELECT uniqExact(Body) > 3 FROM otel_logs WHERE Body LIKE '% on worker'", (1,)),
         "severities as spelled": ("SELECT groupUniqArray(SeverityNumber) FROM otel_logs WHERE SeverityText = 'warn'",
         ([13],)),

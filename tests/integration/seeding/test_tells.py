@@ -100,7 +100,7 @@ def recipe() -> Recipe:
 async def test_structure_does_not_tell_planted_rows(session: HttpSession, recipe: Recipe) -> None:
     """Scenarios, no tells: cross-validated AUC at most 0.53 over more than 1,000 planted rows."""
     for seed in range(REDRAWS):
-        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal("0.05"))
+        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal("0.01"))
         if seed == 0:
             await datasets.create_tables(session, plan, DATABASE)
         await datasets.load_rows(session, plan, DATABASE)

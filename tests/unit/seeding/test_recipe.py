@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.core.scenarios.recipe import load_recipe, parse_recipe
+from proctor.core.scenarios.recipe_draws import _KINDS
 from proctor.core.scenarios.recipe_terms import parse_duration, split_template
 from proctor.core.seeding.identity import recipe_digest
 from proctor.errors import InvalidInput
-from support.seeding import EVERYTHING, SHIPPED, load_everything, make_plan, make_recipe, make_stream
+from support.seeding import EVERYTHING, ROOT, SHIPPED, load_everything, make_plan, make_recipe, make_stream
 
 
 def _broken(old: str, new: str) -> str:
@@ -76,8 +79,6 @@ def test_oversized_recipe_is_refused() -> None:
 
 def test_recipe_says_all_of_the_language() -> None:
     """M-A3: one recipe uses every kind of draw, emission and metric."""
-    from proctor.core.scenarios.recipe_draws import _KINDS
-
     recipe = load_everything()
     used = {type(draw) for stream in recipe.streams.values() for draw in stream.draws.values()}
     used |= {type(draw) for group in recipe.groups.values() for draw in group.draws.values()}
@@ -122,3 +123,17 @@ def test_no_text_of_a_recipe_can_leave_its_literal() -> None:
     plan = make_plan(make_recipe(streams={"requests": stream}))
     (log,) = [source for source in plan.sources if source.table == "otel_logs"]
     assert log.columns["Body"] == "'x\\'); DROP TABLE otel_traces; --\\\\'"
+
+
+def test_the_recipe_that_the_documentation_shows_compiles() -> None:
+    """Style: documentation is tested: the worked example is a whole recipe."""
+    page = (ROOT / "docs" / "datasets.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    plan = make_plan(parse_recipe(example, "docs/datasets.md"))
+    assert {(one.owner, one.emission) for one in plan.sources} >= {("visits", "page"), ("stuck", "failure")}
+
+
+def test_the_documentation_names_every_kind_of_draw() -> None:
+    """Style: documentation is tested."""
+    page = (ROOT / "docs" / "datasets.md").read_text()
+    assert [kind for kind in _KINDS if not re.search(rf"`\{{{kind}: ", page)] == []
