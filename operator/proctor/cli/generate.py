@@ -38,6 +38,24 @@ def _manifest_reference() -> Files:
     yield "docs/reference/evalrun.md", render_reference(EvalRun, "EvalRun", intro)
 
 
+def _scenario_reference() -> Files:
+    from proctor.api.generation.reference import render_reference
+    from proctor.core.scenarios.answer import AnswerKey
+    from proctor.core.scenarios.brief import Brief
+    from proctor.core.scenarios.policies import Policies
+    from proctor.core.scenarios.recipe import Recipe
+
+    parts = (
+        (Brief, "brief.yaml", "What the agent is told. Nothing else of a scenario is ever in a sandbox."),
+        (Recipe, "recipe.yaml", "What is seeded: traffic, planted truth and decoys."),
+        (AnswerKey, "answer.yaml", "What graders know: facts as queries over the seeded rows, checks, and the rubric."),
+        (Policies, "policies.yaml", "What scripted models say; read by the gateway only."),
+    )
+    for model, file, intro in parts:
+        page = f"docs/reference/{file.removesuffix('.yaml')}.md"
+        yield page, render_reference(model, file, intro)
+
+
 def _cli_reference() -> Files:
     from proctor.cli.app import app
     from proctor.cli.reference import render_cli
@@ -45,7 +63,7 @@ def _cli_reference() -> Files:
     yield "docs/reference/cli.md", render_cli(app)
 
 
-GENERATORS: tuple[Callable[[], Files], ...] = (_crds, _manifest_reference, _cli_reference)
+GENERATORS: tuple[Callable[[], Files], ...] = (_crds, _manifest_reference, _scenario_reference, _cli_reference)
 """One per source; add a line for another."""
 
 OWNED = ("crds", "docs/reference")

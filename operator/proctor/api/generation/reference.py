@@ -93,9 +93,11 @@ def _type(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 def _plain_type(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     match node.get("type"):
         case "array":
-            return f"list of {_type(node.get('items', {}), definitions)}{_bounds(node, 'minItems', 'maxItems')}"
+            size = _bounds(node, "minItems", "maxItems").strip()
+            return f"list{f' ({size})' if size else ''} of {_type(node.get('items', {}), definitions)}"
         case "object":
-            values = node.get("additionalProperties")
+            patterned = next(iter(node.get("patternProperties", {}).values()), None)
+            values = node.get("additionalProperties") or patterned
             return f"map to {_type(values, definitions)}" if isinstance(values, Mapping) else "map"
         case "integer":
             return f"integer{_bounds(node, 'minimum', 'maximum')}"
