@@ -9,7 +9,6 @@ import io
 import json
 import socket
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from proctor_agent.failures import AgentFailure, Malformed, Refused, Unreachable
 
@@ -22,17 +21,19 @@ _SAFE_IN_PATH = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ
 _HTTP_OK = range(200, 300)
 
 
-@dataclass(frozen=True)
 class Gateway:
     """Where the gateway is, and the token that it knows this agent by.
 
-    Attributes:
+    Not a dataclass: `dataclasses` brings `inspect` with it, which takes longer to load than all the rest.
+
+    Args:
         address: ``unix:/path`` or ``http://host:port``.
         token: sent as a bearer token with each request.
     """
 
-    address: str
-    token: str
+    def __init__(self, address: str, token: str) -> None:
+        self.address = address
+        self.token = token
 
     def request(self, method: str, path: str, body: bytes | None = None) -> Iterator[bytes]:
         """Send one request on a connection of its own; give the pieces of the reply's body as they arrive.
@@ -67,7 +68,11 @@ class Gateway:
         kind, _, rest = self.address.partition(":")
         if kind == "unix":
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            connection.connect(rest)
+            try:
+                connection.connect(rest)
+            except OSError:
+                connection.close()
+                raise
             return connection
         host, _, port = rest.strip("/").rpartition(":")
         return socket.create_connection((host, int(port)))

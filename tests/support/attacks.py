@@ -7,9 +7,6 @@ What changes more than the attacker itself is asked for in a way that can't succ
 name that the machine has already): outside, the kernel then says so; inside, it may not even look.
 """
 
-# An attacker's script, as short as they come:
-# ruff: noqa: ANN001, ANN002, ANN201, ANN202, PTH, SIM115, T201
-
 import ctypes
 import errno
 import json

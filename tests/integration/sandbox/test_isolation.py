@@ -103,7 +103,7 @@ async def test_s5_s6_other_processes_are_out_of_reach(role: Role, socket: Path) 
         "bwrap",
         "python",
         "python3",
-        Path(sys.executable).resolve().name,
+        _INTERPRETER,
     }
     assert report["look_around"]["uid_map"][:3] != ["0", "0", "4294967295"]
     outside = await attack_outside({"signal_others": {"pids": pids}})

@@ -84,6 +84,10 @@ def _places(spec: SandboxSpec, folders: frozenset[Path]) -> Iterator[str]:
     size = str(spec.limits.scratch_bytes)
     for path, target in spec.links.items():
         yield from ("--symlink", target, path)
+    # The folder of devices is a tmpfs without a limit: only its shared memory may be written, and that has one.
+    yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+    yield from ("--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108 - inside the sandbox
+    yield from ("--perms", "1777", "--size", size, "--tmpfs", SCRATCH)
     for mount in spec.mounts:
         yield from ("--ro-bind", str(mount.source), str(mount.target))
     for hidden in spec.hidden:
@@ -91,10 +95,6 @@ def _places(spec: SandboxSpec, folders: frozenset[Path]) -> Iterator[str]:
             yield from ("--perms", "0555", "--size", "4096", "--tmpfs", str(hidden), "--remount-ro", str(hidden))
         else:
             yield from ("--ro-bind", "/dev/null", str(hidden))
-    # The folder of devices is a tmpfs without a limit: only its shared memory may be written, and that has one.
-    yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
-    yield from ("--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108 - inside the sandbox
-    yield from ("--perms", "1777", "--size", size, "--tmpfs", SCRATCH)
     yield from ("--remount-ro", "/")
 
 

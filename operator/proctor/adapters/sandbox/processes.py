@@ -10,7 +10,7 @@ from pathlib import Path
 from proctor.adapters.sandbox.spec import Limits
 
 _KIB = 1024
-_COUNTED = ("RssAnon:", "RssShmem:")
+_RESIDENT, _PROPORTIONAL = ("RssAnon:", "RssShmem:"), ("Pss_Anon:", "Pss_Shmem:")
 """Memory that is the processes' own; pages of files belong to the page cache, and can be dropped."""
 
 
@@ -49,9 +49,17 @@ def list_descendants(pid: int) -> list[int]:
     return found
 
 
-def measure_memory(pids: list[int]) -> int:
-    """Return the bytes that processes hold of their own."""
-    return sum(_own_memory(pid) for pid in pids)
+def is_over(pids: list[int], memory_bytes: int) -> tuple[bool, int]:
+    """Tell whether processes hold more memory of their own than that, and about how much they hold.
+
+    What forked processes share is counted once for each of them at first, since that is cheap to read; only when that
+    is too much, it is counted exactly.
+    """
+    used = sum(_sum_fields(Path(f"/proc/{pid}/status"), _RESIDENT) for pid in pids)
+    if used <= memory_bytes:
+        return False, used
+    exactly = sum(_sum_fields(Path(f"/proc/{pid}/smaps_rollup"), _PROPORTIONAL) for pid in pids)
+    return exactly > memory_bytes, exactly
 
 
 def signal_all(pids: list[int], number: signal.Signals) -> None:
@@ -72,9 +80,9 @@ def list_children(pid: int) -> list[int]:
         return []
 
 
-def _own_memory(pid: int) -> int:
+def _sum_fields(path: Path, fields: tuple[str, ...]) -> int:
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return sum(int(line.split()[1]) * _KIB for line in status.splitlines() if line.startswith(_COUNTED))
+        text = path.read_text()
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return 0  # it has ended, or is about to
+    return sum(int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith(fields))

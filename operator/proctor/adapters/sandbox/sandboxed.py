@@ -7,7 +7,7 @@ import signal
 from typing import Protocol
 
 from proctor.adapters.sandbox.plain import start_plain
-from proctor.adapters.sandbox.processes import measure_memory
+from proctor.adapters.sandbox.processes import is_over
 from proctor.adapters.sandbox.spec import Isolation, SandboxSpec
 from proctor.adapters.sandbox.starting import Streams, start
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
@@ -173,9 +173,9 @@ class Sandboxed:
         loop = asyncio.get_running_loop()
         while self._running is not None:
             pids = self._running.list_processes()
-            used = measure_memory(pids)
+            over, used = is_over(pids, self._limits.memory_bytes)
             now = loop.time()
-            if used > self._limits.memory_bytes:
+            if over:
                 self._request_end(ExitCause.MEMORY, f"it used more than {self._limits.memory_bytes} bytes of memory")
             elif len(pids) > self._limits.processes:
                 # The kernel stops it before, except where root lacks the rights to give each sandbox a user.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from proctor.adapters.sandbox.processes import measure_memory
+from proctor.adapters.sandbox.processes import is_over
 from proctor.adapters.sandbox.sandboxed import GRACE_SECONDS
 from proctor.adapters.sandbox.spec import SandboxSpec
 from proctor.adapters.sandbox.starting import Started, Streams, start
@@ -88,8 +88,8 @@ class SandboxedServer:
 
     async def _watch(self) -> None:
         while not self._gone.done():
-            used = measure_memory(self._started.list_processes())
-            if used > self._limit:
+            over, used = is_over(self._started.list_processes(), self._limit)
+            if over:
                 self.over_memory = True
                 self._started.kill()
                 return
