@@ -109,7 +109,7 @@ def _check_document(block: Mapping[str, Any], where: str) -> None:
         check_content(inner.get("content"), _NESTED_KINDS, f"{place}.content")
         return
     check_keys(source, _BASE64_KEYS, place)
-    if kind not in {"base64", "text"}:
+    if kind not in ("base64", "text"):
         raise refuse_body(place, "only bytes in the request itself are passed on, no URLs and no files")
 
 

@@ -145,7 +145,7 @@ def _check_tools(tools: object) -> None:
     for index, tool in enumerate(check_list(tools, "tools", most=_MAX_TOOLS)):
         where = f"tools.{index}"
         kind = tool.get("type") if isinstance(tool, dict) else None
-        if kind not in {None, "custom"}:
+        if kind not in (None, "custom"):
             raise refuse_body(where, "only tools that the agent itself runs are passed on")
         check_keys(tool, _TOOL_KEYS, where)
         check_cache_control(tool.get("cache_control"), where)

@@ -23,7 +23,12 @@ def parse_object(body: bytes) -> dict[str, Any]:
     """
     _check_depth(body)
     try:
-        value = json.loads(body.decode("utf-8"), object_pairs_hook=_refuse_repeated, parse_constant=_refuse_constant)
+        value = json.loads(
+            body.decode("utf-8"),
+            object_pairs_hook=_refuse_repeated,
+            parse_constant=_refuse_constant,
+            parse_float=_parse_finite,
+        )
     except UnicodeDecodeError as error:
         raise _malformed("the body is not UTF-8") from error
     except (ValueError, RecursionError) as error:
