@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.results import ResultsStore
+from proctor.adapters.clickhouse.results import GradeRow, ResultsStore
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.agents.prompt import told_text
 from proctor.core.grading.attempts import digest_rubrics
@@ -18,6 +19,7 @@ from proctor.core.grading.marks import Weights
 from proctor.core.grading.rubric import Rubric, compile_rubric
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.brief import load_brief
+from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput
 
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=512)]
@@ -77,6 +79,30 @@ class GraderConfig(_Section):
     summary: Path
 
 
+class GradeStore(Protocol):
+    """What the grader needs of the results store; every method may raise `Retryable` while it is away."""
+
+    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
+        """Return a run's ended attempts."""
+        ...
+
+    async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
+        """Return the bodies of these digests that there are."""
+        ...
+
+    async def grades(self, run: str) -> tuple[GradeRow, ...]:
+        """Return a run's grades."""
+        ...
+
+    async def write_grades(self, grades: Sequence[GradeRow]) -> None:
+        """Store grades; writing them again changes nothing."""
+        ...
+
+    async def close(self) -> None:
+        """Close connections."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class GraderParts:
     """What the grading job works with.
@@ -91,7 +117,7 @@ class GraderParts:
     """
 
     run: str
-    store: ResultsStore
+    store: GradeStore
     rubrics: dict[str, Rubric]
     rubric_digest: str
     weights: Weights

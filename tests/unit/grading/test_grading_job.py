@@ -1,0 +1,213 @@
+"""The grading job over a store in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.adapters.clickhouse.results import GradeRow
+from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_config
+from proctor.core.digests import digest_bytes
+from proctor.core.grading.attempts import digest_rubrics
+from proctor.core.grading.marks import Weights
+from proctor.core.scenarios.reference import load_reference
+from proctor.core.trajectory.outcome import AttemptRecord, Outcome
+from proctor.errors import InvalidInput, Retryable
+from proctor.jobs.grade import GradingJob
+from support.grading import shipped_rubric
+from support.playing import SCENARIOS
+from support.results import make_attempt, make_key
+
+SCENARIO = "error-root-cause"
+RIGHT = b"Root cause: payments-api can't connect to payments-pg-2.db.fernway.internal (DBTimeout)."
+
+
+@dataclass
+class MemoryStore:
+    """A store whose next calls may fail."""
+
+    records: list[AttemptRecord] = field(default_factory=list)
+    bodies: dict[str, bytes] = field(default_factory=dict)
+    rows: list[GradeRow] = field(default_factory=list)
+    failures: int = 0
+    calls: int = 0
+
+    def put(self, record: AttemptRecord, answer: bytes | None) -> None:
+        self.records.append(record)
+        if answer is not None:
+            self.bodies[record.answer_digest] = answer
+
+    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
+        self._work()
+        return tuple(record for record in self.records if record.key.run == run)
+
+    async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
+        self._work()
+        return {digest: self.bodies[digest] for digest in digests if digest in self.bodies}
+
+    async def grades(self, run: str) -> tuple[GradeRow, ...]:
+        self._work()
+        return tuple(row for row in self.rows if row.key.run == run)
+
+    async def write_grades(self, grades: Sequence[GradeRow]) -> None:
+        self._work()
+        self.rows += grades
+
+    async def close(self) -> None:
+        self._work()
+
+    def _work(self) -> None:
+        self.calls += 1
+        if self.failures:
+            self.failures -= 1
+            raise Retryable("reading grades: ClickHouse is away", delay=0.0)
+
+
+def make_record(replicate: int = 1, *, answer: bytes = RIGHT, **changes: Any) -> AttemptRecord:
+    key = make_key(replicate=replicate, attempt=changes.pop("attempt", 1))
+    return make_attempt(key, answer_digest=digest_bytes(answer), agent_tool_errors=0, **changes)
+
+
+def make_parts(store: MemoryStore, summary: Path) -> GraderParts:
+    rubric = shipped_rubric(SCENARIO)
+    return GraderParts(
+        run="run-1",
+        store=store,
+        rubrics={SCENARIO: rubric},
+        rubric_digest=digest_rubrics({SCENARIO: rubric.digest}),
+        weights=Weights(),
+        summary=summary,
+    )
+
+
+def read(summary: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(summary.read_bytes())
+    return found
+
+
+async def run_to_end(job: GradingJob) -> None:
+    ended = asyncio.Event()
+    ended.set()
+    await job.run(ended)
+
+
+async def test_ended_attempts_are_graded_and_summed_up(tmp_path: Path) -> None:
+    """M-A9, P27: each ended attempt has a grade in the store and in the summary, with all its marks."""
+    store, summary = MemoryStore(), tmp_path / "summary.json"
+    store.put(make_record(1), RIGHT)
+    store.put(make_record(2, answer=b"It is the CDN."), b"It is the CDN.")
+    store.put(make_record(3, outcome=Outcome.INFRA_ERROR), RIGHT)
+    await run_to_end(GradingJob(make_parts(store, summary)))
+    grades = read(summary)["grades"]
+    assert {cell.split("/")[-1]: grade["attempt"] for cell, grade in grades.items()} == {"1": 1, "2": 1}
+    scores = [float(grade["score"]) for grade in grades.values()]
+    assert scores[0] > 0.5
+    assert scores[1] == 0
+    assert len(grades[str(make_key(replicate=1).cell)]["programmatic"]["checks"]) == 13
+    assert sorted(str(row.key.cell) for row in store.rows) == sorted(grades)
+    assert read(summary)["rubricDigest"]
+
+
+async def test_the_summary_is_there_before_the_first_grade(tmp_path: Path) -> None:
+    """Manifest, status: the rubric's digest is fixed before the first cell."""
+    await run_to_end(GradingJob(make_parts(MemoryStore(), tmp_path / "summary.json")))
+    assert read(tmp_path / "summary.json")["grades"] == {}
+    assert read(tmp_path / "summary.json")["rubricDigest"]
+
+
+async def test_a_second_grader_takes_what_the_first_wrote(tmp_path: Path) -> None:
+    """P27: idempotent; a grader that was killed and started again writes nothing twice and says the same."""
+    store = MemoryStore()
+    store.put(make_record(1), RIGHT)
+    await run_to_end(GradingJob(make_parts(store, tmp_path / "one.json")))
+    store.put(make_record(2), RIGHT)
+    await run_to_end(GradingJob(make_parts(store, tmp_path / "two.json")))
+    one, two = read(tmp_path / "one.json")["grades"], read(tmp_path / "two.json")["grades"]
+    assert len(store.rows) == 2
+    assert len(two) == 2
+    assert two[str(make_key(replicate=1).cell)] == one[str(make_key(replicate=1).cell)]
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3, 4, 5])
+async def test_clickhouse_away_while_grading_is_waited_out(failures: int, tmp_path: Path) -> None:
+    """Faults, ClickHouse killed while grading: the grader retries, loses nothing and doubles nothing."""
+    store = MemoryStore(failures=failures)
+    store.put(make_record(1), RIGHT)
+    await run_to_end(GradingJob(make_parts(store, tmp_path / "summary.json")))
+    assert len(read(tmp_path / "summary.json")["grades"]) == 1
+    assert len(store.rows) == 1
+
+
+async def test_a_lost_answer_is_ungraded_not_zero(tmp_path: Path) -> None:
+    """Grading rule 5 and style: where no grade can be formed the cell is ungraded, never 0."""
+    store = MemoryStore()
+    store.put(make_record(1), None)
+    await run_to_end(GradingJob(make_parts(store, tmp_path / "summary.json")))
+    (grade,) = read(tmp_path / "summary.json")["grades"].values()
+    assert grade["score"] is None
+    assert "answer" in grade["ungraded"]
+    assert store.rows[0].score is None
+
+
+async def test_a_new_attempt_of_a_cell_replaces_the_old_grade(tmp_path: Path) -> None:
+    """Grading rule 9: the last attempt that infrastructure did not fail is the cell's."""
+    store = MemoryStore()
+    store.put(make_record(1, answer=b"nothing"), b"nothing")
+    job = GradingJob(make_parts(store, tmp_path / "summary.json"))
+    await job.grade_new()
+    store.put(make_record(1, attempt=2), RIGHT)
+    await job.grade_new()
+    (grade,) = read(tmp_path / "summary.json")["grades"].values()
+    assert grade["attempt"] == 2
+    assert float(grade["score"]) > 0
+
+
+def make_config(tmp_path: Path, **changes: Any) -> dict[str, Any]:
+    suite = {
+        "scenarios": [{"name": SCENARIO, "volume": "0.01"}],
+        "anchor": "2026-11-30T12:00:00Z",
+        "servers": [{"name": "s", "stdio": {"command": ["s"]}, "allowedTools": ["q"]}],
+        "models": [{"name": "newest", "scripted": {"policy": "newest"}}],
+        "replicates": 3,
+        "judge": changes.pop("judge", {"none": True}),
+        "gate": {"enforcement": "Audit"},
+    }
+    facts = dict(load_reference(SCENARIOS / SCENARIO).facts) | changes.pop("facts", {})
+    return {
+        "run": "run-1",
+        "suite": suite,
+        "store": {"host": "127.0.0.1", "port": 1, "user": "u", "password": "made-up-secret", "database": "d"},
+        "scenarios": {SCENARIO: {"directory": str(SCENARIOS / SCENARIO), "facts": facts}},
+        "summary": str(tmp_path / "summary.json"),
+        **changes,
+    }
+
+
+async def test_a_configuration_becomes_parts(tmp_path: Path) -> None:
+    """Architecture, grade process: answer keys are read from their folder, facts come from the dataset's record."""
+    parts = build_grader(parse_grader_config(json.dumps(make_config(tmp_path)).encode()))
+    assert parts.rubrics[SCENARIO].facts["failures"] == "8"
+    assert parts.weights == Weights()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"judge": {"anthropic": {"model": "m", "secretKeyRef": {"name": "a", "key": "k"}}}},
+        {"facts": {"failures": "many"}},
+        {"facts": {"host": ""}},
+        {"extra": 1},
+        {"store": {"host": "h", "password": "made-up-secret"}},
+    ],
+)
+def test_a_bad_configuration_is_refused_without_its_secret(change: dict[str, Any], tmp_path: Path) -> None:
+    """S18: a message names the field, never a secret."""
+    with pytest.raises(InvalidInput) as refused:
+        build_grader(parse_grader_config(json.dumps(make_config(tmp_path, **change)).encode()))
+    assert "made-up-secret" not in str(refused.value)
