@@ -15,8 +15,6 @@ code  meaning
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 EXIT_OUT_OF_MEMORY = 13
 EXIT_USAGE = 64
 
@@ -24,7 +22,7 @@ EXIT_USAGE = 64
 class AgentFailure(Exception):  # noqa: N818 - the subclasses say what failed
     """The run can't go on."""
 
-    exit_code: ClassVar[int]
+    exit_code = 1
 
 
 class Unreachable(AgentFailure):
