@@ -281,6 +281,27 @@ def open_many(order):
     return {"count": len(held), "reason": reason}
 
 
+def knock(order):
+    """S15, S16, S18: raw requests at the gateway's socket; of each the status lines, the error's word, and finds."""
+    said = {}
+    for name, raw in order["requests"].items():
+        received = b""
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(order.get("seconds", 10))
+            one.connect(order["socket"])
+            one.sendall(raw.encode("latin-1"))
+            try:
+                while piece := one.recv(65536):
+                    received += piece
+            except OSError:
+                pass
+        statuses = [int(line.split()[1]) for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+        word = received.partition(b'"type":"proctor_')[2].partition(b'"')[0].decode()
+        finds = [find for find in order["words"] if find.encode() in received]
+        said[name] = {"statuses": statuses, "word": word, "finds": finds, "text": received[-300:].decode("latin-1")}
+    return said
+
+
 ATTACKS = {
     function.__name__: function
     for function in (
@@ -293,6 +314,7 @@ ATTACKS = {
         fork_until_refused,
         fill_scratch,
         open_many,
+        knock,
     )
 }
 
