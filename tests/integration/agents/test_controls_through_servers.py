@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
@@ -41,14 +42,14 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def record(data_dir: Path) -> DatasetRecord:
     reference = load_reference(FOLDER)
     request = SeedRequest(FOLDER, seed=reference.seed, anchor=reference.anchor, volume=Decimal(reference.volume))
     return await ensure_dataset(request, data_dir=data_dir)
 
 
-@pytest.fixture(scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def endpoint(record: DatasetRecord, data_dir: Path) -> AsyncIterator[Endpoint]:
     clone = data_dir / "clone"
     clone_dataset(engine_dir(data_dir, record.hash), clone)
