@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import Terminal
-from proctor.local.engine import Access, Engine, clone_dataset, find_engine
+from proctor.local.engine import Access, Engine, EngineLimits, clone_dataset, find_engine
 from proctor.local.engine.serve import private_dir
 from support.engines import SMALL, ask
 
@@ -182,3 +182,14 @@ async def test_a_clone_is_served_at_once_and_is_independent(tmp_path: Path) -> N
         assert ask(clone.endpoint, "DROP TABLE ds.t SYNC").ok
         assert ask(engine.endpoint, "SELECT count(), sum(n) FROM ds.t").text == "1000\t499500\n"
     shutil.rmtree(tmp_path / "clone")
+
+
+async def test_memory_is_bounded_by_an_error_not_by_the_kernel(tmp_path: Path) -> None:
+    """Issue, figures: an engine stays within what it was given, and says so."""
+    limits = EngineLimits(memory_bytes=1 << 30, threads=2)
+    async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=limits) as engine:
+        answer = ask(engine.endpoint, "SELECT length(groupArray(number)) FROM numbers(1000000000)")
+        assert answer.code == 241
+        peak = read(Path(f"/proc/{engine.pid}/status")).partition("VmHWM:")[2].split()[0]
+        assert int(peak) * 1024 < limits.memory_bytes * 1.2
+        assert ask(engine.endpoint, "SELECT getSetting('max_threads')").text == "2\n"
