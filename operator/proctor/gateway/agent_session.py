@@ -15,6 +15,8 @@ MAX_SESSIONS = 8
 
 _MAX_WAITING = 1000
 """Notifications that wait for a slow or absent reader; further ones are dropped, answers never."""
+_MAX_BACKLOG = 100
+"""Notifications kept until a stream is opened for them; the oldest make room."""
 _KEEP_ALIVE_SECONDS = 15.0
 """Silence after which proxies and clients begin to suspect a dead connection."""
 
@@ -87,7 +89,7 @@ class AgentSession:
     id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
     calls: dict[MessageId, asyncio.Task[None]] = field(default_factory=dict)
     stream: Outbox | None = None
-    backlog: deque[Notification] = field(default_factory=lambda: deque(maxlen=100))
+    backlog: deque[Notification] = field(default_factory=lambda: deque(maxlen=_MAX_BACKLOG))
 
     def notify(self, notification: Notification) -> None:
         """Send a notification that belongs to no request."""
@@ -120,12 +122,15 @@ class AgentSessions:
 
     def __init__(self) -> None:
         self._sessions: dict[str, AgentSession] = {}
+        self._early: deque[Notification] = deque(maxlen=_MAX_BACKLOG)
 
     def open(self, version: str) -> AgentSession:
         """Open a session."""
         if len(self._sessions) >= MAX_SESSIONS:
             self.close(next(iter(self._sessions)))
         session = AgentSession(version)
+        while self._early:
+            session.notify(self._early.popleft())
         self._sessions[session.id] = session
         return session
 
@@ -143,6 +148,8 @@ class AgentSessions:
             self.close(id_)
 
     def notify(self, notification: Notification) -> None:
-        """Send a notification that belongs to no request to every session."""
+        """Send a notification that belongs to no request to every session, or keep it for the first one."""
+        if not self._sessions:
+            self._early.append(notification)
         for session in self._sessions.values():
             session.notify(notification)

@@ -32,6 +32,8 @@ MAX_RECORDED_NOTIFICATIONS = 200
 
 CANCELLED = Blame(Status.OK, "cancelled")
 """A call that the agent took back, or that its end cut off: neither side failed."""
+MAX_OTHER_REQUESTS = 2000
+"""Requests of one attempt that are no tool calls: each is an event, and a loop of them must not fill the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Toolbox:
         self._engine_refusals = engine_refusals
         self._calls: dict[tuple[str, str], int] = {}
         self._notifications = 0
+        self._others = 0
         self._served = False
         self._closing = False
         self.agents = AgentSessions()
@@ -111,8 +114,9 @@ class Toolbox:
         """Return the tools that the agent may use.
 
         Raises:
-            Refused: the server gives no list that may be served.
+            Refused: the server gives no list that may be served, or there were too many requests.
         """
+        self._take_other()
         span = self._attempt.start()
         failed = await self._ready()
         if failed is None and self._pinned is not None:
@@ -165,7 +169,7 @@ class Toolbox:
         refusals = self._engine_refusals()
         params: JsonObject = {**(extra or {}), "name": name, "arguments": arguments}
         try:
-            reply = failed or await self._upstream.request("tools/call", params, sink=sink)
+            reply = failed or await self._upstream.request("tools/call", params, sink=self._recorded(sink))
         except asyncio.CancelledError:
             self._record_call(name, span, request, blame=CANCELLED, result=b"")
             raise
@@ -174,10 +178,15 @@ class Toolbox:
         return answer
 
     async def relay(self, method: str, params: JsonObject, *, sink: NotificationSink | None = None) -> Reply:
-        """Pass a request that is no tool call on to the server, and its answer back."""
+        """Pass a request that is no tool call on to the server, and its answer back.
+
+        Raises:
+            Refused: there were too many.
+        """
+        self._take_other()
         span = self._attempt.start()
         failed = await self._ready()
-        reply = failed or await self._upstream.request(method, params, sink=sink)
+        reply = failed or await self._upstream.request(method, params, sink=self._recorded(sink))
         blame, body = _describe(reply)
         self._attempt.record(
             kind=EventKind.MCP_MESSAGE,
@@ -261,12 +270,30 @@ class Toolbox:
         return change
 
     def _take_notification(self, notification: Notification) -> None:
+        self._record_notification(notification)
+        self.agents.notify(notification)
+
+    def _recorded(self, sink: NotificationSink | None) -> NotificationSink | None:
+        if sink is None:
+            return None
+
+        def take(notification: Notification) -> None:
+            self._record_notification(notification)
+            sink(notification)
+
+        return take
+
+    def _record_notification(self, notification: Notification) -> None:
         self._notifications += 1
         if self._notifications <= MAX_RECORDED_NOTIFICATIONS:
             self._attempt.record(
                 kind=EventKind.MCP_MESSAGE, name=notification.method, result=canonical_json(notification.params)
             )
-        self.agents.notify(notification)
+
+    def _take_other(self) -> None:
+        self._others += 1
+        if self._others > MAX_OTHER_REQUESTS:
+            raise Refused(RefusalCode.CALL_LIMIT, "too many requests that are no tool calls", status=429)
 
     def _note_declined(self, method: str) -> None:
         self._attempt.record(kind=EventKind.MCP_MESSAGE, name=method, status=Status.DENIED, error_class="declined")

@@ -133,7 +133,7 @@ class Toolboxes:
         return StdioTarget(self._command(server, server.stdio.command), self._spec.datasets[scenario])
 
     async def _http_target(self, server: Server, http: HttpTransport, scenario: str) -> HttpTarget:
-        headers = {header.name: self._value(server, header) for header in server.headers}
+        headers = {header.name: self._header(server, header) for header in server.headers}
         if http.url is not None:
             url = urlsplit(str(http.url))
             path = urlunsplit(("", "", url.path or "/", url.query, ""))
@@ -157,6 +157,12 @@ class Toolboxes:
             dataset_fields={item.name: item.dataset.value for item in server.env if item.dataset is not None},
             search_path=self._spec.search_path,
         )
+
+    def _header(self, server: Server, header: Header) -> str:
+        value = self._value(server, header)
+        if not value.isprintable() or value != value.strip():
+            raise InvalidInput(f"server {server.name!r}: header {header.name}: its value has signs that HTTP forbids")
+        return value
 
     def _value(self, server: Server, item: EnvVar | Header) -> str:
         if item.secret_key_ref is None:

@@ -69,7 +69,7 @@ class Upstream:
         self._policy = policy
         self._limits = limits
         self._needed = needed
-        self._lock = asyncio.Lock()
+        self._opening: asyncio.Task[Reply] | None = None
         self._starting: asyncio.Task[Channel] | None = None
         self._session: UpstreamSession | None = None
         self._params = _OWN_PARAMS
@@ -86,24 +86,24 @@ class Upstream:
 
     async def ready(self) -> Failed | None:
         """Make sure that a session is open and its tools are those expected; None if so."""
-        async with self._lock:
-            if self._session is not None and self._session.usable:
-                return None
-            reply = await self._open()
+        if self._session is not None and self._session.usable and not self._is_opening:
+            return None
+        reply = await self._open_once()
         if isinstance(reply, RpcError):
             return Failed(Fault.START_FAILED, f"the server answers initialize with error {reply.code}")
         return reply if isinstance(reply, Failed) else None
 
     async def initialize(self, params: JsonObject) -> Reply:
         """Shake hands as an agent asks for it; a session that already speaks its version is kept."""
-        async with self._lock:
-            if self._greeting is not None and self._speaks(params.get("protocolVersion")):
-                return self._greeting
-            capabilities = params.get("capabilities")
-            offered = capabilities if isinstance(capabilities, dict) else {}
-            kept = {name: value for name, value in offered.items() if name not in _UNOFFERED_CAPABILITIES}
-            self._params = {**params, "capabilities": kept}
-            return await self._open()
+        if self._is_opening:
+            await self._open_once()
+        if self._greeting is not None and self._speaks(params.get("protocolVersion")):
+            return self._greeting
+        capabilities = params.get("capabilities")
+        offered = capabilities if isinstance(capabilities, dict) else {}
+        kept = {name: value for name, value in offered.items() if name not in _UNOFFERED_CAPABILITIES}
+        self._params = {**params, "capabilities": kept}
+        return await self._open_once()
 
     async def request(self, method: str, params: JsonObject, *, sink: NotificationSink | None = None) -> Reply:
         """Send a request on the session that `ready` found."""
@@ -136,6 +136,9 @@ class Upstream:
     async def close(self) -> None:
         """End the session, and the server's process where it is ours."""
         self._closed = True
+        if self._opening is not None and not self._opening.done():
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
         if self._starting is not None:
             channel = await _settle(self._starting)
             self._starting = None
@@ -145,6 +148,16 @@ class Upstream:
             await self._session.close()
             self._session = None
         await asyncio.gather(*(session.close() for session in self._retired), *self._closing)
+
+    @property
+    def _is_opening(self) -> bool:
+        return self._opening is not None and not self._opening.done()
+
+    async def _open_once(self) -> Reply:
+        """Open a session, or wait for the one that is being opened; an agent that goes away doesn't stop it halfway."""
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._open())
+        return await asyncio.shield(self._opening)
 
     def _speaks(self, version: object) -> bool:
         """Whether a live session was opened with a protocol version, or agreed on it."""
@@ -156,7 +169,7 @@ class Upstream:
         return await self._connect()
 
     async def _open(self) -> Reply:
-        """Replace the session by a fresh one; the lock is held."""
+        """Replace the session by a fresh one."""
         if self._closed:
             return Failed(Fault.EXITED, "the attempt is over")
         old, self._session = self._session, None
@@ -164,13 +177,15 @@ class Upstream:
             self._retire(old)
         self.prestart()
         assert self._starting is not None  # noqa: S101 - prestart saw to it
-        starting, self._starting = self._starting, None
         try:
-            channel = await starting
+            channel = await asyncio.shield(self._starting)
         except Retryable as e:
+            self._starting = None
             return Failed(Fault.NOT_LAUNCHED, str(e))
         except ProctorError as e:
+            self._starting = None
             return Failed(Fault.START_FAILED, str(e))
+        self._starting = None
         session = UpstreamSession(
             channel,
             self._limits,

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 
+import httpx
 import httpx2
 import pytest
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 
 from proctor.core.trajectory.events import EventKind
+from proctor.gateway.toolbox import MAX_OTHER_REQUESTS
 from support.mcp import make_server, names, open_cell, read_messages
 
 
@@ -125,6 +127,33 @@ async def test_progress_and_log_come_on_the_calls_own_stream() -> None:
             "params": {"level": "info", "data": "working"},
         }
         assert answer["result"]
+
+
+async def test_notifications_are_recorded_up_to_a_bound() -> None:
+    """M-B1, M-B3: what the server says is part of the record; a chatty one doesn't fill the store."""
+    async with open_cell(make_server()) as cell:
+        await cell.initialize()
+        messages = await cell.request("tools/call", {"name": "flood", "arguments": {"count": 300}})
+        assert len(messages) == 301
+        assert len(cell.events(EventKind.MCP_MESSAGE)) == 200
+
+
+async def test_a_loop_of_requests_that_are_no_calls_ends() -> None:
+    """A loop of listings must not fill the store: past a bound it is refused."""
+    async with open_cell(make_server()) as cell:
+        await cell.initialize()
+        cell.attempt.toolbox._others = MAX_OTHER_REQUESTS  # type: ignore[union-attr]
+        (answer,) = await cell.request("tools/list", {})
+        assert answer["error"]["data"] == {"type": "proctor_call_limit"}
+        assert (await cell.client.get("/tools")).status_code == 429
+
+
+async def test_an_agent_that_goes_away_during_the_handshake_leaves_no_half_open_session() -> None:
+    """A call that is cut while the server starts doesn't stop the start: the next call finds it ready."""
+    async with open_cell(make_server("late:1")) as cell:
+        with pytest.raises(httpx.ReadTimeout):
+            await cell.client.post("/tools/echo", json={}, timeout=0.2)
+        assert json.loads(await cell.call_text("echo", a=1)) == {"a": 1}
 
 
 async def test_errors_pass_with_code_message_and_data() -> None:

@@ -63,6 +63,7 @@ def test_messages(body: bytes, message: object) -> None:
         b'{"jsonrpc":"2.0","id":1,"error":{"code":"1"}}',
         b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}',
         b'{"jsonrpc":"2.0","id":1,"result":{"a":' + b"9" * 5000 + b"}}",
+        b'{"jsonrpc":"2.0","id":1,"result":{"a":1e999}}',
         b"[" * 100_000,
     ],
 )

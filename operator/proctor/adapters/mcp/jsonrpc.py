@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Any, Never, TypeAlias
@@ -76,6 +77,13 @@ def _refuse_constant(name: str) -> Never:
     raise ValueError(f"{name} is not JSON")
 
 
+def _read_float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError("a number is too large to be written back")
+    return value
+
+
 def parse_json(body: bytes) -> object:
     """Read strict JSON: UTF-8, no NaN.
 
@@ -88,7 +96,7 @@ def parse_json(body: bytes) -> object:
         raise InvalidMessage("not valid UTF-8", code=PARSE_ERROR, id=peek_id(body)) from e
     try:
         # ValueError also covers integers of thousands of digits; RecursionError, deep nesting.
-        return json.loads(text, parse_constant=_refuse_constant)
+        return json.loads(text, parse_constant=_refuse_constant, parse_float=_read_float)
     except (ValueError, RecursionError) as e:
         raise InvalidMessage("not valid JSON", code=PARSE_ERROR, id=peek_id(body)) from e
 

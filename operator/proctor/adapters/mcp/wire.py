@@ -150,7 +150,7 @@ class Wire:
             fields.append((b"content-length", b"%d" % len(body)))
         try:
             await connection.send(h11.Request(method=method, target=path, headers=fields), body or b"")
-        except OSError as e:
+        except (OSError, h11.LocalProtocolError) as e:
             raise CutError(str(e)) from e
 
     async def _take(self) -> Connection:

@@ -169,6 +169,9 @@ async def _answer(http: HttpRequest, toolbox: Toolbox, session: AgentSession, re
         answer: bytes | None = None
         try:
             answer = await _dispatch(http, toolbox, request, outbox)
+        except Refused as e:
+            attempt_of(http).deny(e, name=request.method)
+            answer = encode(build_error(request.id, _REFUSED, str(e), {"type": e.code}))
         except asyncio.CancelledError:
             answer = encode(build_error(request.id, _CANCELLED, "the request was cancelled"))
             raise
@@ -187,13 +190,14 @@ async def _answer(http: HttpRequest, toolbox: Toolbox, session: AgentSession, re
     return StreamingResponse(outbox.events(), media_type="text/event-stream", headers=_SSE_HEADERS)
 
 
+_REFUSED = -32000
 _CANCELLED = -32800
 """What the SDK answers with; the client has stopped listening anyhow, but its HTTP exchange must end."""
 
 
 async def _dispatch(http: HttpRequest, toolbox: Toolbox, request: Request, outbox: Outbox) -> bytes:
     if request.method == "tools/call":
-        return await _call_tool(toolbox, request, outbox)
+        return await _call_tool(http, toolbox, request, outbox)
     if request.method == "tools/list":
         return await _list_tools(toolbox, request)
     if request.method in RELAYED_METHODS:
@@ -207,14 +211,11 @@ async def _dispatch(http: HttpRequest, toolbox: Toolbox, request: Request, outbo
 async def _list_tools(toolbox: Toolbox, request: Request) -> bytes:
     if request.params.get("cursor") is not None:
         return encode(build_error(request.id, INVALID_PARAMS, "no such cursor: the list has one page"))
-    try:
-        listing = await toolbox.list_tools()
-    except Refused as e:
-        return encode(build_error(request.id, INTERNAL_ERROR, str(e), {"type": e.code}))
+    listing = await toolbox.list_tools()
     return splice_result(request.id, encode({"tools": list(listing.tools)}))
 
 
-async def _call_tool(toolbox: Toolbox, request: Request, outbox: Outbox) -> bytes:
+async def _call_tool(http: HttpRequest, toolbox: Toolbox, request: Request, outbox: Outbox) -> bytes:
     extra = dict(request.params)
     name, arguments = extra.pop("name", None), extra.pop("arguments", None)
     if not isinstance(name, str) or not isinstance(arguments, dict | None):
@@ -226,6 +227,8 @@ async def _call_tool(toolbox: Toolbox, request: Request, outbox: Outbox) -> byte
     try:
         reply = await toolbox.call(name, arguments or {}, extra=extra, sink=outbox.notify)
     except Refused as e:
+        if e.code is not RefusalCode.TOOL:  # the toolbox has recorded that one, with the arguments
+            attempt_of(http).deny(e, name=name)
         return _render_refused(request.id, e)
     if reply.error is not None:
         return _render_reply(request.id, reply.error)
