@@ -195,3 +195,17 @@ async def test_a_program_that_disappears_is_said(folder: Path) -> None:
     await server.terminate()
     assert server.exit_code() == 127
     assert "/no/such/thing" in server.log_tail()
+
+
+async def test_s20_proctor_can_not_be_imported() -> None:
+    """S20: in the environment that Proctor shares with a server, its packages are not there; the server's are."""
+    code = """
+import importlib.util
+for name in ("proctor", "proctor_agent", "pydantic"):
+    found = importlib.util.find_spec(name)
+    print(name, bool(found and found.origin))
+"""
+    server = await launch_server(server_spec(_request(sys.executable, "-c", code)))
+    said = await server.reader.read()
+    await server.terminate()
+    assert said.decode().splitlines() == ["proctor False", "proctor_agent False", "pydantic True"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import functools
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
@@ -131,6 +132,7 @@ def forwarder_file() -> Path:
     return _find_agent() / "forward.py"
 
 
+@functools.cache
 def _find_agent() -> Path:
     """Return the agent's package, compiled where that is possible: inside, nothing can be written."""
     found = importlib.util.find_spec("proctor_agent")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from proctor.adapters.sandbox.spec import Mount
@@ -70,11 +71,14 @@ def hidden_places(mounts: Iterable[Mount], private: Iterable[Path] = ()) -> tupl
     return tuple(sorted(path for path in found if not any(parent in found for parent in path.parents)))
 
 
-def _own_files(prefix: Path) -> Iterator[Path]:
+@functools.cache
+def _own_files(prefix: Path) -> tuple[Path, ...]:
+    """Return what is installed of ours under a prefix; looked up once, since every start asks."""
     if not prefix.is_dir():
-        return
-    for root in (prefix, prefix / "local"):
-        for site in _SITE_FOLDERS:
-            for name in _OWN_NAMES:
-                # A folder that is a link (lib64 → lib) leads to what is found without it.
-                yield from (path for path in root.glob(f"{site}/{name}") if path.parent.resolve() == path.parent)
+        return ()
+    roots = (prefix, prefix / "local")
+    found = (
+        path for root in roots for site in _SITE_FOLDERS for name in _OWN_NAMES for path in root.glob(f"{site}/{name}")
+    )
+    # A folder that is a link (lib64 → lib) leads to what is found without it.
+    return tuple(path for path in found if path.parent.resolve() == path.parent)
