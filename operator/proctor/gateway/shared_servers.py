@@ -39,6 +39,7 @@ class SharedServers:
         self._launcher = launcher
         self._limits = limits
         self._running: dict[tuple[str, str], tuple[LaunchedServer, HttpAddress]] = {}
+        self._last_words: dict[tuple[str, str], str] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
 
     async def address(self, shared: SharedServer) -> HttpAddress:
@@ -58,15 +59,16 @@ class SharedServers:
             try:
                 await self._wait(shared, launched, address)
             except BaseException:
+                self._last_words[key] = launched.log_tail()
                 await launched.terminate()
                 raise
             self._running[key] = (launched, address)
             return address
 
-    def log_tail(self, shared: SharedServer) -> str:
-        """Return the end of a server's own log, for people."""
-        running = self._running.get((shared.command.server, shared.dataset.database))
-        return running[0].log_tail() if running is not None else ""
+    def log_tail(self, server: str, database: str) -> str:
+        """Return the end of a server's own log, for people; never part of an error, which the agent may see."""
+        running = self._running.get((server, database))
+        return running[0].log_tail() if running is not None else self._last_words.get((server, database), "")
 
     async def close(self) -> None:
         """End all servers."""
@@ -83,10 +85,7 @@ class SharedServers:
                 async with asyncio.timeout(self._limits.start_seconds):
                     while not await _answers(client, shared.path):
                         if launched.exit_code() is not None:
-                            tail = launched.log_tail().strip()[-800:]
-                            raise Terminal(
-                                f"server {server!r}: {await explain_exit(launched)}; the last of its log: {tail}"
-                            )
+                            raise Terminal(f"server {server!r}: {await explain_exit(launched)}")
                         await asyncio.sleep(_POLL_SECONDS)
             except TimeoutError as e:
                 limit = self._limits.start_seconds

@@ -99,7 +99,8 @@ class Toolboxes:
         try:
             failed = await upstream.ready()
             if failed is not None:
-                return ToolListing(error=self._explain(server, failed, upstream.log_tail()))
+                log_tail = upstream.log_tail() or self._shared.log_tail(server, self._spec.datasets[scenario].database)
+                return ToolListing(error=self._explain(server, failed, log_tail))
         finally:
             await upstream.close()
         self._pinned[server, scenario] = seen[-1]
@@ -113,7 +114,8 @@ class Toolboxes:
         text = f"server {server!r}: {failed.detail}"
         if log_tail.strip():
             text += f"; the last of its log: {log_tail.strip()[-800:]}"
-        return redact(text, self._spec.secrets.values())
+        passwords = (dataset.password for dataset in self._spec.datasets.values())
+        return redact(text, [*self._spec.secrets.values(), *passwords])
 
     def _upstream(self, server: Server, scenario: str) -> Upstream:
         async def connect() -> Channel:

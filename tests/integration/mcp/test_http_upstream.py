@@ -137,13 +137,14 @@ async def test_a_started_http_server_is_shared_and_ended() -> None:
 
 
 async def test_a_started_http_server_that_ends_is_named() -> None:
-    """P26: it exits before it listens; the error has its own last words."""
+    """P26, S17: it exits before it listens; Preflight has its own last words, the agent never sees its log."""
     command = [sys.executable, "-c", "import sys; sys.exit('no port for me')"]
     server = Server.model_validate({"name": "sql", "http": {"command": command, "port": 1}, "allowedTools": ["echo"]})
     async with open_cell(server) as cell:
         (probed,) = (await cell.toolboxes.probe())["servers"]
         assert "exited with code 1" in probed["error"]
         assert "no port for me" in probed["error"]
+        assert "no port for me" not in await cell.call_text("echo")
 
 
 @asynccontextmanager

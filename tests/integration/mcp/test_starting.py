@@ -47,6 +47,14 @@ async def test_preflights_error_holds_no_secret() -> None:
     assert "hunter2" not in probed["error"]
 
 
+async def test_the_agent_never_sees_a_servers_log() -> None:
+    """S17: a server that ends may have printed credentials; its log is for people alone."""
+    async with open_cell(make_server("exit")) as cell:
+        assert "exited with code 3" in (text := await cell.call_text("echo"))
+        assert "password" not in text
+        assert "password" not in (await cell.client.get("/tools")).text
+
+
 async def test_a_command_that_is_not_there() -> None:
     """A server that can't be started at all is named."""
     server = make_server().model_copy(update={"stdio": make_server().stdio.model_copy(update={"command": ("nope",)})})  # type: ignore[union-attr]

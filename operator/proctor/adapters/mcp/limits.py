@@ -13,7 +13,7 @@ class McpLimits:
 
     Attributes:
         start_seconds: from launch to the answer of `initialize`. Importing mcp-clickhouse takes 2.5 CPU-seconds, and
-            several start at once on few cores; a server that needs longer than this would eat a cell's own time.
+            several start at once on few, busy cores; one that needs longer than this eats a cell's own five minutes.
         call_seconds: for one request. ClickHouse stops a query of the servers' own defaults at 30 s; a minute leaves
             room for one query more, and two hung calls still fit into a cell of five minutes.
         message_bytes: one JSON-RPC message. A result this large fills several model contexts.
@@ -24,7 +24,7 @@ class McpLimits:
         stop_seconds: between asking a process to end and killing its group.
     """
 
-    start_seconds: float = 30.0
+    start_seconds: float = 60.0
     call_seconds: float = 60.0
     message_bytes: int = 8 * MIB
     skipped_bytes: int = 256 * MIB
