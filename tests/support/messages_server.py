@@ -34,6 +34,8 @@ Message = dict[str, Any]
 Play = Callable[[Message], Message]
 
 MODEL = "claude-test"
+VERSIONS = ("2023-06-01", "2026-10-21")
+SAMPLING = {"temperature", "top_p", "top_k"}
 KEY = "sk-ant-test-key-0123456789"
 
 
@@ -242,13 +244,16 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, {"content-type": "application/json", "request-id": "req_test"}, whole)
 
     def _find_problem(self, body: Message) -> Failing | None:
-        state = self.server.state
-        if self.headers.get("x-api-key") != state.key:
+        state, version = self.server.state, self.headers.get("anthropic-version")
+        if state.key not in (
+            self.headers.get("x-api-key"),
+            self.headers.get("authorization", "").removeprefix("Bearer "),
+        ):
             return Failing(401, "authentication_error", "invalid x-api-key")
         if self.path.partition("?")[0] != "/v1/messages":
             return Failing(404, "not_found_error", "no such path")
-        if self.headers.get("anthropic-version") != "2023-06-01":
-            return Failing(400, "invalid_request_error", "anthropic-version: header is required")
+        if version not in VERSIONS or (version == VERSIONS[-1] and SAMPLING & set(body)):
+            return Failing(400, "invalid_request_error", "anthropic-version: unknown, or has no such parameter")
         if body.get("model") not in state.models:
             return Failing(404, "not_found_error", f"model: {body.get('model')}")
         if not isinstance(body.get("max_tokens"), int) or not body.get("messages"):

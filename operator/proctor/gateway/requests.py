@@ -12,7 +12,10 @@ from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 if TYPE_CHECKING:
     from proctor.gateway.attempt import Attempt
 
-CLOSE = {"connection": "close"}
+_NO_RETRY = {"x-should-retry": "false"}
+"""The provider's own clients take 429 and 5xx for overload and try again, unless they are told not to."""
+
+_CLOSE = {"connection": "close"}
 """Sent with a refusal whose request body may be unread: its rest must not be taken for another request."""
 
 
@@ -40,7 +43,7 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def render_refusal(refused: Refused, *, close: bool = True) -> Response:
+def render_refusal(refused: Refused) -> Response:
     """Return the response that tells a refusal, in the form of the Messages API's errors."""
     body = {"type": "error", "error": {"type": refused.code.value, "message": str(refused)}}
-    return JSONResponse(body, status_code=refused.status, headers=CLOSE if close else None)
+    return JSONResponse(body, status_code=refused.status, headers=_NO_RETRY | _CLOSE)

@@ -174,11 +174,21 @@ async def test_the_key_is_the_gateways_and_nothing_of_the_agents_is_passed_on(*,
         )
         (seen,) = case.server.seen
         assert seen.path == "/v1/messages?beta=true"
-        assert seen.headers["x-api-key"] == KEY
-        assert seen.headers["anthropic-version"] == "2023-06-01"
+        assert seen.headers["authorization"] == f"Bearer {KEY}"
+        assert seen.headers["anthropic-version"] == "2026-10-21"
         assert seen.headers["anthropic-beta"] == "interleaved-thinking-2025-05-14"
-        assert not {"authorization", "cookie", "x-forwarded-for"} & set(seen.headers)
+        assert not {"x-api-key", "cookie", "x-forwarded-for"} & set(seen.headers)
         assert "metadata" not in seen.body
+
+
+async def test_an_agent_of_the_older_revision_is_spoken_for_in_it() -> None:
+    """S15: of the revisions of the API, those known here are passed on; each has its own header for the key."""
+    async with provider_case() as case:
+        case.agent.headers["anthropic-version"] = "2023-06-01"
+        assert (await case.ask(stream=False, temperature=0.5)).status_code == 200
+        (seen,) = case.server.seen
+        assert (seen.headers["anthropic-version"], seen.headers["x-api-key"]) == ("2023-06-01", KEY)
+        assert "authorization" not in seen.headers
 
 
 @BOTH
@@ -368,6 +378,7 @@ async def test_a_budget_ends_with_a_code_of_its_own(agent: dict[str, Any], limit
         assert (await case.ask(stream=True)).status_code == 200
         refused = await case.ask(stream=False)
         assert refused.status_code == 429
+        assert refused.headers["x-should-retry"] == "false"
         assert refused.json()["error"]["type"] == f"proctor_{limit.value.removesuffix('s')}_limit".replace(
             "_usd_", "_usd_"
         )

@@ -194,14 +194,20 @@ def test_brackets_inside_strings_do_not_count() -> None:
 
 def test_betas_are_selected() -> None:
     """S15, S32: what is known passes, what is unknown is dropped, what reaches beyond the model is refused."""
-    headers = [
+    asked = [
         (b"anthropic-beta", b"claude-code-20250219, new-2031-01-01"),
         (b"Anthropic-Beta", b"claude-code-20250219"),
     ]
-    assert select_betas(headers) == ("claude-code-20250219",)
+    assert select_betas(asked) == ("claude-code-20250219",)
     for beta in (b"mcp-client-2025-11-20", b"code-execution-2025-08-25", b"files-api-2025-04-14", b"skills-2025-10-02"):
         with pytest.raises(Refused):
             select_betas([(b"anthropic-beta", b"claude-code-20250219," + beta)])
-    assert set(build_provider_headers("k", (), stream=False)) == {
-        "accept", "accept-encoding", "anthropic-version", "content-type", "user-agent", "x-api-key",
-    }  # fmt: skip
+    headers = build_provider_headers("k", version="2026-10-21", betas=(), stream=False)
+    assert set(headers) == {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "authorization",
+        "content-type",
+        "user-agent",
+    }

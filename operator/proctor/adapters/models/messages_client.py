@@ -10,7 +10,7 @@ from functools import cache
 
 import httpx
 
-from proctor.core.gatewaypolicy.headers import build_provider_headers
+from proctor.core.gatewaypolicy.headers import API_VERSION, build_provider_headers
 from proctor.errors import Retryable
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
@@ -24,12 +24,14 @@ class ModelRequest:
 
     Attributes:
         body: the checked and rewritten body.
+        version: revision of the API.
         betas: betas that are passed on.
         beta_path: whether the agent asked for the API's beta side.
         stream: whether the reply is to be streamed.
     """
 
     body: bytes
+    version: str = API_VERSION
     betas: tuple[str, ...] = ()
     beta_path: bool = False
     stream: bool = False
@@ -114,7 +116,9 @@ class MessagesClient:
             Retryable: the provider can't be reached.
         """
         url = f"{self._address.url}/v1/messages" + ("?beta=true" if request.beta_path else "")
-        headers = build_provider_headers(self._address.key, request.betas, stream=request.stream)
+        headers = build_provider_headers(
+            self._address.key, version=request.version, betas=request.betas, stream=request.stream
+        )
         # Cookies would tie one request to another; the pool keeps none.
         self._client.cookies.clear()
         built = self._client.build_request("POST", url, content=request.body, headers=headers)

@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 from proctor.core.gatewaypolicy.wire import Headers
 
-API_VERSION = "2023-06-01"
-"""Pinned, so that every arm speaks the same revision of the API, whatever an agent asks for."""
+API_VERSION = "2026-10-21"
+"""What is spoken for an agent that names no revision of the API, or one that is not known here."""
+
+_KEY_HEADER_VERSION = "2023-06-01"
+"""The older revision; its clients send the key as ``x-api-key``, those of the newer one as a bearer token."""
+
+_VERSIONS = frozenset({API_VERSION, _KEY_HEADER_VERSION})
 
 ALLOWED_BETAS = frozenset(
     {
@@ -67,17 +72,26 @@ def select_betas(headers: Headers) -> tuple[str, ...]:
     return tuple(dict.fromkeys(beta for beta in asked if beta in ALLOWED_BETAS))
 
 
-def build_provider_headers(key: str, betas: tuple[str, ...], *, stream: bool) -> dict[str, str]:
+def select_version(headers: Headers) -> str:
+    """Return the revision of the API to speak: the agent's, if it is known here."""
+    asked = {value.decode("latin-1").strip() for key, value in headers if key.lower() == b"anthropic-version"}
+    return next(iter(asked)) if len(asked) == 1 and asked <= _VERSIONS else API_VERSION
+
+
+def build_provider_headers(key: str, *, version: str, betas: tuple[str, ...], stream: bool) -> dict[str, str]:
     """Return all headers of a request to the provider; nothing of the agent's own is among them."""
     headers = {
         "accept": "text/event-stream" if stream else "application/json",
         # A compressed reply would have to be bounded before and after unpacking.
         "accept-encoding": "identity",
-        "anthropic-version": API_VERSION,
+        "anthropic-version": version,
         "content-type": "application/json",
         "user-agent": "proctor-gateway",
-        "x-api-key": key,
     }
+    if version == _KEY_HEADER_VERSION:
+        headers["x-api-key"] = key
+    else:
+        headers["authorization"] = f"Bearer {key}"
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
     return headers

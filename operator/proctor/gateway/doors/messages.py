@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from proctor.adapters.models.messages_client import ModelRequest
 from proctor.core.digests import canonical_json
 from proctor.core.gatewaypolicy.bodies import check_body, rewrite_body
-from proctor.core.gatewaypolicy.headers import select_betas
+from proctor.core.gatewaypolicy.headers import select_betas, select_version
 from proctor.core.gatewaypolicy.pricing import Usage
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 from proctor.core.gatewaypolicy.sse import render_stream
@@ -79,7 +79,13 @@ class _MessagesDoor:
         return ModelCall(
             attempt,
             side,
-            ModelRequest(sent, betas=betas, beta_path=beta_path, stream=passed.get("stream") is True),
+            ModelRequest(
+                sent,
+                version=select_version(request.scope["headers"]),
+                betas=betas,
+                beta_path=beta_path,
+                stream=passed.get("stream") is True,
+            ),
             record=canonical_json(passed),
             patience=self._context.patience,
             clock=self._context.clock,
