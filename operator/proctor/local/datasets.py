@@ -12,7 +12,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -52,7 +52,7 @@ class SeedRequest:
         threads: how many statements run at a time.
     """
 
-    scenario: Path
+    scenario: Path = field(kw_only=False)
     seed: int
     anchor: datetime
     volume: Decimal

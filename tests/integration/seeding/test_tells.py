@@ -20,7 +20,7 @@ from proctor.core.scenarios.recipe import Recipe, load_recipe
 from proctor.core.seeding.plan import compile_plan
 from support.seeding import ANCHOR, SHIPPED
 
-pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.engine]
 
 REDRAWS = 40
 HIGHEST_AUC = 0.53
@@ -97,6 +97,7 @@ def recipe() -> Recipe:
     return _checkouts_alone(load_recipe(SHIPPED))
 
 
+@pytest.mark.asyncio(loop_scope="module")
 async def test_structure_does_not_tell_planted_rows(session: HttpSession, recipe: Recipe) -> None:
     """Scenarios, no tells: cross-validated AUC at most 0.53 over more than 1,000 planted rows."""
     for seed in range(REDRAWS):

@@ -12,12 +12,14 @@ from proctor.adapters.clickhouse.session import Settings, SqlSession
 from proctor.core.seeding import rollups
 from proctor.core.seeding.digest import TableDigest, digest_query, read_digest
 from proctor.core.seeding.facts import FactQuery, FactValue, read_fact
+from proctor.core.seeding.fleet import drop_fleet
 from proctor.core.seeding.plan import Insertion, SeedPlan
 from proctor.core.seeding.schema import create_table
 from proctor.core.seeding.sql import name_table
 from proctor.errors import ProctorError, Terminal
 
 _FACT_LIMITS: Settings = {"readonly": 1, "max_execution_time": 120, "max_result_rows": 2}
+_FACTS_AT_ONCE = 4
 _ONE_BLOCK: Settings = {
     # A chunk becomes one part: blocks are gathered by rows alone.
     "min_insert_block_size_rows": 2_000_000,
@@ -81,6 +83,7 @@ async def build_dataset(
     tell = on_progress or (lambda _: None)
     await create_tables(session, plan, database)
     await load_rows(session, plan, database, threads=threads, on_progress=tell)
+    await session.run(drop_fleet(database))
     tell(Progress(Stage.ROLLING_UP, plan.rows(), plan.rows()))
     await fill_rollups(session, database, threads=threads)
     tell(Progress(Stage.VERIFYING, plan.rows(), plan.rows()))
@@ -97,6 +100,8 @@ async def create_tables(session: SqlSession, plan: SeedPlan, database: str) -> N
     for table in rollups.ROLLED_UP:
         for statement in rollups.create_rollups(database, table):
             await session.run(statement)
+    for statement in plan.fleet.create(database):
+        await session.run(statement)
 
 
 async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
@@ -182,10 +187,13 @@ async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], d
         Terminal: the ClickHouse refused a query.
     """
     facts: dict[str, FactValue] = {}
-    for name, query in queries.items():
+
+    async def ask(name: str, query: FactQuery) -> None:
         rows = await session.fetch(query.sql, {**_FACT_LIMITS, "database": database})
         facts[name] = read_fact(name, query.type, rows)
-    return facts
+
+    await _at_once([partial(ask, name, query) for name, query in queries.items()], _FACTS_AT_ONCE)
+    return {name: facts[name] for name in queries}
 
 
 async def _at_once(jobs: Sequence[Callable[[], Awaitable[None]]], workers: int) -> None:

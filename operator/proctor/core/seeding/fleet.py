@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from proctor.core.scenarios.recipe import Recipe, Rollout, Service
 from proctor.core.scenarios.recipe_terms import parse_duration
 from proctor.core.seeding.keys import hex_id, pick_one, shuffle_all
-from proctor.core.seeding.sql import list_numbers, list_strings, quote
+from proctor.core.seeding.sql import list_numbers, list_strings, name_table, quote
 
 _SDK_VERSIONS = {"java": "1.44.1", "go": "1.33.0", "nodejs": "1.30.1", "python": "1.29.0", "dotnet": "1.11.1"}
 FLEET_MAPS = "fleet_maps"
 FLEET_SERVICES = "fleet_services"
 FLEET_RANKS = "fleet_ranks"
 """Names of the arrays, by place in the fleet, that every statement begins with."""
+
+_TABLE = "fleet"
 
 _NEVER = 2**62
 """A time of flipping that no row reaches: 146 years of nanoseconds after the epoch."""
@@ -60,20 +62,35 @@ class Fleet:
     count: Mapping[str, int]
     flips: Mapping[str, Flip] = field(default_factory=dict)
 
-    def prelude(self) -> str:
-        """Return the WITH clause that holds the fleet, once per statement instead of once per emission.
+    def create(self, database: str) -> list[str]:
+        """Return the statements that put the fleet where every INSERT of a load finds it.
 
-        The maps are one string that is cast: a parser takes tens of times longer over as many single literals.
+        As literals in each statement it would be parsed anew for each emission, which for small datasets costs more
+        than making the rows.
         """
-        services = list_strings(one.service for one in self.instances)
+        table = name_table(database, _TABLE)
         order = {name: rank for rank, name in enumerate(sorted({one.service for one in self.instances}))}
+        services = list_strings(one.service for one in self.instances)
         ranks = list_numbers(order[one.service] for one in self.instances)
         maps = ", ".join(_write_map(one.attributes) for one in self.instances)
         kind = "Array(Map(LowCardinality(String), String))"
-        return (
-            f"WITH CAST({quote(f'[{maps}]')}, '{kind}') AS {FLEET_MAPS},"
-            f" {services} AS {FLEET_SERVICES}, {ranks} AS {FLEET_RANKS}"
-        )
+        return [
+            f"CREATE TABLE IF NOT EXISTS {table} (maps {kind}, services Array(String), ranks Array(UInt16))"
+            " ENGINE = Memory",
+            f"INSERT INTO {table} SELECT CAST({quote(f'[{maps}]')}, '{kind}'), {services}, {ranks}",
+        ]
+
+
+def use_fleet(database: str) -> str:
+    """Return the WITH clause by which a statement sees the fleet."""
+    table = name_table(database, _TABLE)
+    columns = {"maps": FLEET_MAPS, "services": FLEET_SERVICES, "ranks": FLEET_RANKS}
+    return "WITH " + ", ".join(f"(SELECT any({column}) FROM {table}) AS {name}" for column, name in columns.items())
+
+
+def drop_fleet(database: str) -> str:
+    """Return the statement that takes the fleet away: no such table belongs to a dataset."""
+    return f"DROP TABLE {name_table(database, _TABLE)} SYNC"
 
 
 def build_fleet(recipe: Recipe, seed: int) -> Fleet:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from proctor.core.scenarios.recipe import Group, Recipe, Role, Scaling, Stream
 from proctor.core.seeding.draws import axis_size, compile_draw
-from proctor.core.seeding.fleet import build_fleet
+from proctor.core.seeding.fleet import Fleet, build_fleet, use_fleet
 from proctor.core.seeding.identity import anchor_nanoseconds, checked_volume
 from proctor.core.seeding.points import compile_metric
 from proctor.core.seeding.schema import tables_for
@@ -23,8 +23,8 @@ CHUNK_ROWS = 400_000
 
 MIXED_ROWS = 300_000
 """Row numbers of the INSERT that holds a share of every source. Planted rows must not lie in a part of their own, where
-`_part` would give them away, so they travel with ordinary ones."""
-
+`_part` would give them away, so they travel with ordinary ones. Its rows can't arrive sorted as a whole, so a large
+table has most of its rows elsewhere."""
 
 _SORTED_ROWS = 2000
 """Fewer rows than that are not worth a sort of their own among others."""
@@ -55,7 +55,7 @@ class SeedPlan:
         anchor: the anchor.
         volume: the share of the background's rows.
         sources: one per emission.
-        prelude: the WITH clause that all SELECTs of rows share.
+        fleet: the instances that rows belong to.
     """
 
     recipe: Recipe
@@ -63,7 +63,7 @@ class SeedPlan:
     anchor: datetime
     volume: Decimal
     sources: tuple[Source, ...]
-    prelude: str
+    fleet: Fleet
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -127,7 +127,9 @@ class SeedPlan:
         columns = next(source.columns for source in self.sources if source.table == table)
         listed = ", ".join(f"`{column}`" for column in columns)
         body = " UNION ALL ".join(selects)
-        return Insertion(table, f"INSERT INTO {name_table(database, table)} ({listed}) {self.prelude} {body}", rows)
+        return Insertion(
+            table, f"INSERT INTO {name_table(database, table)} ({listed}) {use_fleet(database)} {body}", rows
+        )
 
 
 def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal) -> SeedPlan:
@@ -143,7 +145,7 @@ def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal
         sources += _compile_stream(world, name, stream, group=None, volume=volume)
     for name, group in recipe.groups.items():
         sources += _compile_stream(world, name, recipe.streams[group.of], group=group, volume=volume)
-    return SeedPlan(recipe, seed, anchor, volume, tuple(sources), world.fleet.prelude())
+    return SeedPlan(recipe, seed, anchor, volume, tuple(sources), world.fleet)
 
 
 def _compile_stream(world: World, name: str, stream: Stream, *, group: Group | None, volume: Decimal) -> list[Source]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from proctor.core.seeding import rollups
 from proctor.core.seeding.digest import digest_query
+from proctor.core.seeding.fleet import drop_fleet
 from proctor.core.seeding.plan import SeedPlan
 from proctor.core.seeding.schema import create_table
 
@@ -17,8 +18,10 @@ def all_statements(plan: SeedPlan, database: str) -> Iterator[str]:
         yield create_table(database, table)
     for table in rollups.ROLLED_UP:
         yield from rollups.create_rollups(database, table)
+    yield from plan.fleet.create(database)
     for insertion in plan.insertions(database):
         yield insertion.sql
+    yield drop_fleet(database)
     for table in rollups.ROLLED_UP:
         yield from rollups.fill_rollups(database, table)
         yield from rollups.create_views(database, table)
