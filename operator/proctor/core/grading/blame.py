@@ -55,6 +55,7 @@ _TEMPLATES = (
     rf"\b{_CAUSE}\b.*{_IS}.*<subject>",
     rf"\b{_LINKS}.*<subject>",
     rf"{_IT_IS}<subject>",
+    rf"^(?:but |so |and )?what (?:[\w']+ )?(?:fail|broke|break|caus|sank|kill|block)\w*\b.*{_IS}.*<subject>",
     # SUBJECT is the cause.
     rf"<subject>.*\b(?:is|are|was|were|as|being|remains?|be|becomes?|am)\b {_WEIGHED}{_GUILTY}",
     r"<subject>(?:\W+\w+){0,3}\W+(?:root[- ]cause|culprit|to blame)\b",

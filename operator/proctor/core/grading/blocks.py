@@ -191,9 +191,11 @@ def lists_causes(sentence: str) -> bool:
     return bool(_CAUSES.find(sentence.partition(":")[0]))
 
 
-def inline_heading(sentence: str) -> tuple[Heading, str] | None:
-    """Return what the words before an early colon say, and what follows them: "Ruled out: the CDN"."""
+def inline_heading(sentence: str) -> Heading:
+    """Say what the words before an early colon are: "Ruled out: the CDN"."""
     head, colon, rest = sentence.partition(":")
     if not colon or not rest.startswith(" ") or len(head.split()) > _MAX_INLINE_HEADING_WORDS:
-        return None
-    return classify_heading(head), rest.strip()
+        return Heading.PLAIN
+    heading = classify_heading(head)
+    # "Answer: …" tells that a finding follows, not that each of its words is the cause.
+    return Heading.PLAIN if heading is Heading.CLAIM and not _CLAIMING.find(head) else heading

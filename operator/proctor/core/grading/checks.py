@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from proctor.core.grading.answer_text import clean_answer
@@ -36,6 +36,13 @@ _ANAPHORS = (
     "and ",
     "so ",
 )
+_TAKING_BACK = tuple(
+    f"{opening}{anaphor} {verb}"
+    for opening in ("", "but ", "yet ", "and ", "so ")
+    for anaphor in ("that", "this", "it", "these", "they", "those")
+    for verb in ("is", "isn't", "was", "wasn't", "are", "aren't", "were", "weren't")
+)
+_CAUSE_WORDS = ("cause", "unrelated", "red herring", "what ", "why", "to blame", "responsible", "coinciden", "decoy")
 _ASSERTED = frozenset({Force.ASSERTED})
 _CLAIMED = frozenset({Force.ASSERTED, Force.DOUBTED})
 
@@ -52,7 +59,7 @@ class _Reading:
 def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
     """Grade an answer by checks alone."""
     text = clean_answer(answer)
-    readings = [_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)]
+    readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)])
     met = {line.id: _find(line, rubric, readings) for line in rubric.criteria}
     fired = [name for name in rubric.negative_ids if met[name] is not None]
     remark = _judge_commitment(rubric, readings, met, fired)
@@ -63,7 +70,9 @@ def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
 def find_statement(rubric: Rubric, criterion: str, sentence: str) -> str | None:
     """Return the words of a sentence that meet one criterion taken alone; None if none do."""
     line = next(line for line in rubric.criteria if line.id == criterion)
-    readings = [_read(rubric, clause) for clause in read_clauses(clean_answer(sentence), skip=lambda _: False)]
+    readings = _retract(
+        [_read(rubric, clause) for clause in read_clauses(clean_answer(sentence), skip=lambda _: False)]
+    )
     return _find(line, rubric, readings)
 
 
@@ -71,6 +80,23 @@ def _read(rubric: Rubric, clause: Clause) -> _Reading:
     labels = rubric.clauses.find(clause.text)
     suspects = sum(f"subject:{name}" in labels for name in rubric.negative_ids)
     return _Reading(clause, labels, suspects)
+
+
+def _retract(readings: list[_Reading]) -> list[_Reading]:
+    """Take back what the next clause takes back: "A failed, but that was not the cause", "A failed. It is a decoy"."""
+    kept = list(readings)
+    for index in range(1, len(readings)):
+        before, after = readings[index - 1], readings[index]
+        if (
+            after.clause.force is Force.DENIED
+            and after.clause.text.startswith(_TAKING_BACK)
+            and any(word in after.clause.text for word in _CAUSE_WORDS)
+            and not any(label.startswith(("subject:", "suspect:")) for label in after.labels)
+            and before.clause.force is Force.ASSERTED
+            and before.clause.block == after.clause.block
+        ):
+            kept[index - 1] = replace(before, clause=replace(before.clause, force=Force.DENIED, dismissing=True))
+    return kept
 
 
 def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | None:

@@ -14,6 +14,7 @@ from proctor.core.grading.blocks import Heading, classify_heading, inline_headin
 from proctor.core.grading.cues import Cue, find_cues
 
 CLAIM_HEAD = "the root cause is"
+_CAUSE_OPENERS = ("the root cause", "root cause", "the cause")
 _MAX_CLAUSES = 4000
 _DENIERS = frozenset({"not", "neither", "nor", "rather", "instead", "unlike", "besides"})
 _MAX_HEADLESS_WORDS = 14
@@ -146,23 +147,21 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
             if skip(words):
                 continue
             inline = inline_heading(words)
-            if inline is not None and inline[0] is not Heading.PLAIN:
-                heading = inline[0]
+            if inline is not Heading.PLAIN:
+                # "Ruled out: …" throws its shadow on what follows in its paragraph, "Root cause: …" only ends one.
+                heading = Heading.PLAIN if inline is Heading.CLAIM else inline
             leads = block.leads and position == 0
-            for piece in [words] if block.row else _statements(words, heading, leads=leads):
+            claiming = leads or inline is Heading.CLAIM
+            for piece in [words] if block.row else _statements(words, leads=leads, claiming=claiming):
                 clauses.append(_weigh(piece, _context(heading, inline, words), sentence, number))
                 if len(clauses) >= _MAX_CLAUSES:
                     return clauses
     return clauses
 
 
-def _context(heading: Heading, inline: tuple[Heading, str] | None, words: str) -> Heading:
+def _context(heading: Heading, inline: Heading, words: str) -> Heading:
     """A sentence that itself speaks of a cause leaves the shadow of a heading further up in its paragraph."""
-    if (
-        heading is Heading.RULED_OUT
-        and inline is None
-        and words.startswith(("the root cause", "root cause", "the cause"))
-    ):
+    if heading is Heading.RULED_OUT and inline is Heading.PLAIN and words.startswith(_CAUSE_OPENERS):
         return Heading.PLAIN
     return heading
 
@@ -180,9 +179,9 @@ def _sentences(text: str) -> Iterator[str]:
         yield " ".join(words)
 
 
-def _statements(sentence: str, heading: Heading, *, leads: bool) -> Iterator[str]:
+def _statements(sentence: str, *, leads: bool, claiming: bool) -> Iterator[str]:
     """The clauses of a sentence, heads of claims carried over to where they are left out."""
-    listed = heading is Heading.CLAIM and lists_causes(sentence)
+    listed = claiming and lists_causes(sentence)
     said, head = "", CLAIM_HEAD if leads else ""
     for number, piece in enumerate(_cut(sentence.split())):
         text = " ".join(piece).strip(" ,;")
@@ -192,7 +191,7 @@ def _statements(sentence: str, heading: Heading, *, leads: bool) -> Iterator[str
         if head or (listed and number > 0):
             text, head = _with_head(text), ""
         elif number > 0:
-            text = _carry_on(text, said, headless=headless, claiming=heading is Heading.CLAIM)
+            text = _carry_on(text, said, headless=headless, claiming=claiming)
         if headless and len(piece) <= _MAX_HEAD_WORDS and classify_heading(text) is Heading.CLAIM:
             head = CLAIM_HEAD  # "Root cause - the database": the dash stands for a verb
         said = _head_of_denial(text) or said
@@ -235,8 +234,9 @@ def _cut(words: list[str]) -> Iterator[list[str]]:
         if piece and _begins(words, index, piece, opened=opened):
             yield piece
             piece, opened = [], word.strip(",") in _OPENERS
-        if not (piece and word in _DASHES):
-            piece.append(word)
+        if word in _DASHES:
+            continue
+        piece.append(word)
         if word[-1] == ";" or (word[-1] == ":" and piece[0] in _DENIERS):
             yield piece
             piece = []

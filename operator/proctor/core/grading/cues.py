@@ -52,7 +52,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r")*(?:the|an?|our|its|their|any|related|caused?|causing|causal(?:ly)?|due|because|from|by|"
             r"to blame|responsible|involved|relevant|contribut\w+|part|linked|tied|associated|correlated|"
             r"connected (?:to|with)|behind|at fault|explain\w*|affect\w*|impact\w*|involving|touch\w*|"
-            r"trigger\w*|drive|driving|matter\w*|coincid\w+|overlap\w*|match\w*|line up|share\w*|belong\w*|"
+            r"trigger\w*|drive|driving|matter\w*|appear\w*|occur\w*|show up|contain\w*|"
+            r"coincid\w+|overlap\w*|match\w*|line up|share\w*|belong\w*|"
             r"what|why|where|how|broken|failing|failed|fail|slow\w*|down|at play|in play|implicated|"
             r"in the (?:failing|failed|affected|same|path))\b"
         ),
@@ -107,7 +108,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"(?:\bnot|n't|\bnever|\bcannot|\bno longer|\bunable to|\bnicht) (?:[\w-]+ ){0,2}(?:connect|reach|"
             r"respon|answer|accept|establish|open|complet|record|finish|return|succe|resolv|get|obtain|acquir|"
             r"contact|talk|writ|stor|sav|load|read|able|availab|erreich|listen|up\b|work|recover|send|deliver|"
-            r"check ?out|fetch|serv|sign|log|pay|load|trust|process|verif|validat|render|be (?:reach|"
+            r"fetch|serv|sign|log|pay|load|trust|process|verif|validat|render|be (?:reach|"
             r"establish|open|record|complet|contact|sen|serv|load|deliver))\w*"
         ),
         (
@@ -121,7 +122,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         (
             r"\bnot reachable\b|\bcould not be\b|\bcouldn't be\b|\bcan(?:no|')t be (?:reach|open|establish|"
             r"contact)\w*|\bwithout (?:an? )?(?:answer|response|reply|doubt|question|success)\b|"
-            r"\bnever (?:came|returned|arrived|connected|answered)\b|\b(?:nothing|nobody) (?:answer|respon|listen)\w*"
+            r"\bnever (?:came|returned|arrived|connected|answered)\b|\b(?:nothing|nobody) (?:answer|respon|listen)\w*|"
+            r"(?:n't|not) check ?out\b"
         ),
     ),
     Cue.AFFIRMS: (
@@ -194,6 +196,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
     Cue.CONSIDERS: (
         r"\?['\")]*$|\bwhether\b|(?:^|,| )if (?:the|it|this|that|so|there|we|you|an?|payments?|checkout|any)\b",
         r"\bwould (?:then )?(?:appear|show|see|expect|mean|have|be|need|occur|fail|time)\b",
+        r"\b(?:one|we|you|i) would (?:\w+ )?(?:look|check|inspect|examin|verif|investigat|start|quer|need)\w*",
         r"\bunless\b|\bassuming\b|\bsuppos(?:e|ing)\b|\bimagine\b",
         (
             r"\bshould (?:be |also |probably |then |next |now )*(?:check|verif|investigat|look|confirm|ensure|"
