@@ -15,6 +15,9 @@ from proctor.errors import Retryable
 
 MAX_REPLY_BYTES = 32 * 1024 * 1024
 _CONNECT_SECONDS = 30.0
+_STREAM_IDLE_SECONDS = 90.0
+"""A stream brings a ping every few seconds, so that this much silence means that it is cut."""
+
 _REDACTED = "[key]"
 
 
@@ -105,7 +108,6 @@ class MessagesClient:
             # Neither proxies nor credentials of the machine's environment: the key goes to the checked host only.
             trust_env=False,
             follow_redirects=False,
-            timeout=httpx.Timeout(address.idle_seconds, connect=_CONNECT_SECONDS),
         )
 
     @asynccontextmanager
@@ -121,7 +123,9 @@ class MessagesClient:
         )
         # Cookies would tie one request to another; the pool keeps none.
         self._client.cookies.clear()
-        built = self._client.build_request("POST", url, content=request.body, headers=headers)
+        idle = min(self._address.idle_seconds, _STREAM_IDLE_SECONDS) if request.stream else self._address.idle_seconds
+        timeout = httpx.Timeout(idle, connect=_CONNECT_SECONDS)
+        built = self._client.build_request("POST", url, content=request.body, headers=headers, timeout=timeout)
         try:
             response = await self._client.send(built, stream=True)
         except httpx.TransportError as error:
