@@ -33,6 +33,9 @@ def run(
     clickhouse_url: Annotated[
         str | None, typer.Option(help="A ClickHouse of your own instead of the embedded engine.")
     ] = None,
+    agent_url: Annotated[
+        str | None, typer.Option(help="With it: the user as whom servers under test query; else one is made.")
+    ] = None,
     model: Annotated[
         str | None, typer.Option(help="An Anthropic model instead of the suite's models; key from ANTHROPIC_API_KEY.")
     ] = None,
@@ -66,6 +69,7 @@ def run(
             sandbox=SandboxChoice(sandbox),
             allowed_hosts=tuple(allow_host or ()),
             clickhouse_url=clickhouse_url,
+            agent_url=agent_url,
             new=new,
             timeout=timeout,
         )

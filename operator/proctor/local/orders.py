@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.api.suite import EvalSuiteSpec
@@ -13,12 +13,20 @@ from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import load_policies
 from proctor.errors import Terminal
-from proctor.local.kept_engine import KeptEngine
 from proctor.local.request import RunRequest
 from proctor.local.rundir import RunDir
-from proctor.local.serving import LocalDatasets
+from proctor.local.serving import RunDatasets
 
 RESULTS_DATABASE = "proctor"
+
+
+class ResultsSide(Protocol):
+    """Where results go."""
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The administrator's endpoint."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +47,8 @@ class Orders:
     run: str
     suite: EvalSuiteSpec
     directory: RunDir
-    results: KeptEngine
-    datasets: LocalDatasets
+    results: ResultsSide
+    datasets: RunDatasets
     secrets: Mapping[str, str] = field(repr=False)
 
     def build_gateway(self) -> Mapping[str, Any]:
@@ -53,6 +61,7 @@ class Orders:
             "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
             "spoolDir": str(self.directory.spool),
             "sandbox": self.request.sandbox.value,
+            "privateDirs": [str(path) for path in self.request.private_dirs],
             "allowedHosts": [*DEFAULT_ALLOWED_HOSTS, *self.request.allowed_hosts],
         }
 

@@ -17,13 +17,6 @@ class SandboxChoice(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class ClickHouseUrl:
-    """A ClickHouse that somebody else runs."""
-
-    url: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """One `proctor run`.
@@ -36,6 +29,7 @@ class RunRequest:
         sandbox: how agents and servers are run.
         allowed_hosts: hosts that requests of models may go to, beside the provider's own.
         clickhouse_url: None for the embedded engine.
+        agent_url: with it, the user as whom servers under test query; None to make one per dataset.
         new: never resume.
         timeout: seconds until the command gives up and leaves the run Pending; None for never.
     """
@@ -47,6 +41,7 @@ class RunRequest:
     sandbox: SandboxChoice = SandboxChoice.BWRAP
     allowed_hosts: tuple[str, ...] = ()
     clickhouse_url: str | None = None
+    agent_url: str | None = None
     new: bool = False
     timeout: float | None = None
 
@@ -54,6 +49,12 @@ class RunRequest:
     def runs_dir(self) -> Path:
         """Where runs are."""
         return self.data_dir / "runs"
+
+    @property
+    def private_dirs(self) -> tuple[Path, ...]:
+        """What no sandbox may show, wherever it is: data, scenarios, secrets."""
+        secrets = () if self.secrets_dir is None else (self.secrets_dir,)
+        return (self.data_dir, *self.scenarios_dirs, *secrets)
 
     def scenario_dir(self, name: str) -> Path:
         """Return the folder of a scenario.

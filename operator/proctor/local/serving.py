@@ -8,9 +8,11 @@ import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.registry import DatasetRegistry
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import utc_now
 from proctor.core.seeding.record import DatasetRecord
@@ -19,14 +21,134 @@ from proctor.local.background import Background
 from proctor.local.datasets import SeedRequest, engine_dir, ensure_dataset, find_dataset
 from proctor.local.engine import Access, clone_dataset
 from proctor.local.kept_engine import KeptEngine
+from proctor.local.remote import RemoteAccess
+from proctor.local.remote_datasets import RemoteDatasets
 from proctor.reconcile.observed import DatasetSeen, Readiness
 
 if TYPE_CHECKING:
-    from proctor.adapters.clickhouse.datasets import Progress
+    from proctor.adapters.clickhouse.datasets import OnProgress, Progress
 
 _MAX_THREADS = 8
 _MAX_SEEDINGS = 3
 """An engine that dies while it is filled is tried again: what it had is thrown away, so nothing is doubled."""
+
+
+class ServedDataset(Protocol):
+    """One dataset as servers under test reach it."""
+
+    @property
+    def state(self) -> Readiness:
+        """READY once it can be queried."""
+        ...
+
+    @property
+    def message(self) -> str:
+        """What is wrong."""
+        ...
+
+    @property
+    def agent_endpoint(self) -> Endpoint:
+        """Where it is, as its restricted user."""
+        ...
+
+    def start(self) -> None:
+        """Begin to serve it."""
+        ...
+
+    async def close(self) -> None:
+        """Stop."""
+        ...
+
+
+class DatasetHouse(Protocol):
+    """Where datasets are kept and served."""
+
+    def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """Return a dataset's record if that can be told at once.
+
+        Raises:
+            Terminal: what is there is damaged.
+        """
+        ...
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """Return a dataset's record, building what is missing."""
+        ...
+
+    def serve(self, record: DatasetRecord) -> ServedDataset:
+        """Return what serves a dataset; not yet started.
+
+        Raises:
+            Terminal: it can't be served.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddedHouse:
+    """Datasets of the data dir, each served from a clone by an engine of its own.
+
+    Attributes:
+        clones_dir: of this run alone.
+        log_dir: takes the engines' logs.
+        notify: called when an engine came up or went down.
+    """
+
+    data_dir: Path
+    clones_dir: Path
+    log_dir: Path
+    notify: Callable[[], None]
+
+    def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """As `find_dataset`."""
+        return find_dataset(request, data_dir=self.data_dir)
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """As `ensure_dataset`."""
+        return await ensure_dataset(request, data_dir=self.data_dir, on_progress=on_progress)
+
+    def serve(self, record: DatasetRecord) -> ServedDataset:
+        """Clone it, and return its engine."""
+        clone = self.clones_dir / record.hash
+        # A clone of an executor that was killed holds nothing that the dataset doesn't.
+        shutil.rmtree(clone, ignore_errors=True)
+        clone_dataset(engine_dir(self.data_dir, record.hash), clone)
+        return KeptEngine(
+            clone,
+            log=self.log_dir / f"dataset-{record.hash}.log",
+            notify=self.notify,
+            access=Access(agent_database=record.database),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteHouse:
+    """Datasets of a ClickHouse that somebody else runs.
+
+    Attributes:
+        admin: a user that may create databases, and users unless `agent` is given.
+        agent: a user that reads the datasets; None to make one per dataset.
+        data_dir: whose locks keep two seedings apart.
+    """
+
+    admin: Endpoint
+    agent: Endpoint | None
+    data_dir: Path
+    background: Background
+
+    def find(self, request: SeedRequest) -> DatasetRecord | None:
+        """Return None: a look costs a round trip, which `ensure` makes anyway."""
+        del request
+        return None
+
+    async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
+        """Return a dataset's record, building what is missing."""
+        registry = DatasetRegistry(HttpSession(self.admin), self.admin.database)
+        return await RemoteDatasets(registry, self.data_dir).ensure(request, on_progress)
+
+    def serve(self, record: DatasetRecord) -> ServedDataset:
+        """Return a user that reads it alone."""
+        return RemoteAccess(self.admin, record, self.background, given=self.agent)
 
 
 @dataclass(slots=True)
@@ -38,35 +160,21 @@ class _Dataset:
     message: str = ""
 
 
-class LocalDatasets:
-    """Keeps a run's datasets and the engines that serve them.
+class RunDatasets:
+    """Keeps a run's datasets and what serves them.
 
     Args:
         requests: what each scenario needs.
-        data_dir: where datasets are.
-        clones_dir: where the run's clones are; of this run alone, emptied first.
-        log_dir: takes the engines' logs.
+        house: where datasets are kept and served.
         background: runs what goes on beside the passes.
     """
 
-    def __init__(
-        self,
-        requests: Mapping[str, SeedRequest],
-        *,
-        data_dir: Path,
-        clones_dir: Path,
-        log_dir: Path,
-        background: Background,
-    ) -> None:
+    def __init__(self, requests: Mapping[str, SeedRequest], house: DatasetHouse, background: Background) -> None:
         self._datasets = {name: _Dataset(request) for name, request in requests.items()}
-        self._data_dir = data_dir
-        self._clones_dir = clones_dir
-        self._log_dir = log_dir
+        self._house = house
         self._background = background
-        self._engines: dict[str, KeptEngine] = {}
+        self._served: dict[str, ServedDataset] = {}
         self.faults: list[Terminal] = []
-        # Clones of an executor that was killed hold nothing that the dataset doesn't.
-        shutil.rmtree(clones_dir, ignore_errors=True)
         for dataset in self._datasets.values():
             self._look_up(dataset)
 
@@ -93,19 +201,11 @@ class LocalDatasets:
             self._background.spawn(self._seed(dataset))
 
     def serve(self, scenario: str) -> None:
-        """Begin to serve one from a clone, unless that was begun."""
+        """Begin to serve one, unless that was begun."""
         record = self.record_of(scenario)
-        if record.hash in self._engines:
-            return
-        clone = self._clones_dir / record.hash
-        clone_dataset(engine_dir(self._data_dir, record.hash), clone)
-        self._engines[record.hash] = KeptEngine(
-            clone,
-            log=self._log_dir / f"dataset-{record.hash}.log",
-            notify=self._background.notify,
-            access=Access(agent_database=record.database),
-        )
-        self._engines[record.hash].start()
+        if record.hash not in self._served:
+            self._served[record.hash] = self._house.serve(record)
+            self._served[record.hash].start()
 
     def record_of(self, scenario: str) -> DatasetRecord:
         """Return the record of a committed dataset.
@@ -128,31 +228,30 @@ class LocalDatasets:
         Raises:
             Terminal: it is not served.
         """
-        engine = self._engines.get(self.record_of(scenario).hash)
-        if engine is None:
+        served = self._served.get(self.record_of(scenario).hash)
+        if served is None:
             raise Terminal(f"dataset of scenario {scenario}: it is not served")
-        return engine.agent_endpoint
+        return served.agent_endpoint
 
     async def close(self) -> None:
-        """Stop the engines and drop the clones."""
-        await asyncio.gather(*(engine.close() for engine in self._engines.values()))
-        self._engines.clear()
-        shutil.rmtree(self._clones_dir, ignore_errors=True)
+        """Stop what serves them."""
+        await asyncio.gather(*(served.close() for served in self._served.values()))
+        self._served.clear()
 
     def _see(self, dataset: _Dataset) -> DatasetSeen:
         if dataset.record is None:
             return DatasetSeen(prepared=dataset.prepared, message=dataset.message)
-        engine = self._engines.get(dataset.record.hash)
+        served = self._served.get(dataset.record.hash)
         return DatasetSeen(
             prepared=Readiness.READY,
-            served=Readiness.ABSENT if engine is None else engine.state,
+            served=Readiness.ABSENT if served is None else served.state,
             digest=dataset.record.digest,
-            message="" if engine is None else engine.message,
+            message="" if served is None else served.message,
         )
 
     def _look_up(self, dataset: _Dataset) -> None:
         try:
-            record = find_dataset(dataset.request, data_dir=self._data_dir)
+            record = self._house.find(dataset.request)
         except Terminal as error:
             dataset.prepared, dataset.message = Readiness.FAILED, str(error)
             return
@@ -166,7 +265,7 @@ class LocalDatasets:
 
         for attempt in range(1, _MAX_SEEDINGS + 1):
             try:
-                dataset.record = await ensure_dataset(dataset.request, data_dir=self._data_dir, on_progress=note)
+                dataset.record = await self._house.ensure(dataset.request, note)
             except (InvalidInput, Terminal, Retryable) as error:
                 dataset.message = str(error)
                 # An engine that is killed while it starts is as accidental as one that is killed later.

@@ -31,10 +31,11 @@ from proctor.local.launching import build_launcher
 from proctor.local.locks import hold_data_dir
 from proctor.local.orders import Orders
 from proctor.local.preflight import check_request
+from proctor.local.remote import RemoteResults, parse_admin_url, parse_agent_url
 from proctor.local.request import RunRequest, SandboxChoice
 from proctor.local.rundir import RunDir, create_run, find_resumable
 from proctor.local.secrets import read_secrets
-from proctor.local.serving import LocalDatasets, build_requests
+from proctor.local.serving import DatasetHouse, EmbeddedHouse, RemoteHouse, RunDatasets, build_requests
 from proctor.local.world import IsolationProof, World, to_fault
 from proctor.reconcile.observed import FaultSeen, Observed, Readiness
 from proctor.reconcile.snapshot import RunSnapshot
@@ -175,16 +176,8 @@ class _Session:
         self._changed = asyncio.Event()
         self._background = Background(self._changed.set)
         self._cells: tuple[dict[str, Any], ...] = ()
-        self._results = KeptEngine(
-            request.data_dir / "engines" / "results", log=directory.log("results"), notify=self._changed.set
-        )
-        self._datasets = LocalDatasets(
-            build_requests(self._suite, request.scenario_dir),
-            data_dir=request.data_dir,
-            clones_dir=request.data_dir / "clones" / directory.name,
-            log_dir=directory.path / "logs",
-            background=self._background,
-        )
+        self._results, house = self._open_house()
+        self._datasets = RunDatasets(build_requests(self._suite, request.scenario_dir), house, self._background)
         self._world = self._build_world(journal, sockets_root, secrets)
 
     async def run(self, view: View, stop: StopRequest) -> RunOutcome:
@@ -224,6 +217,22 @@ class _Session:
         await self._world.release()
         await self._background.cancel()
         await self._results.close()
+        shutil.rmtree(self._request.data_dir / "clones" / self._directory.name, ignore_errors=True)
+
+    def _open_house(self) -> tuple[KeptEngine | RemoteResults, DatasetHouse]:
+        request, notify = self._request, self._changed.set
+        if request.clickhouse_url is not None:
+            admin = parse_admin_url(request.clickhouse_url)
+            agent = None if request.agent_url is None else parse_agent_url(request.agent_url)
+            house = RemoteHouse(admin=admin, agent=agent, data_dir=request.data_dir, background=self._background)
+            return RemoteResults(admin), house
+        engine = KeptEngine(request.data_dir / "engines" / "results", log=self._directory.log("results"), notify=notify)
+        return engine, EmbeddedHouse(
+            data_dir=request.data_dir,
+            clones_dir=request.data_dir / "clones" / self._directory.name,
+            log_dir=self._directory.path / "logs",
+            notify=notify,
+        )
 
     def _snapshot(self) -> RunSnapshot:
         return RunSnapshot(
@@ -255,11 +264,10 @@ class _Session:
         grader = Grader(
             orders.build_grader, summary=self._directory.summary, log=self._directory.log("grader"), notify=notify
         )
-        private = (self._request.data_dir, *self._request.scenarios_dirs)
         agents = Agents(
             journal,
             gateway,
-            build_launcher(self._suite, self._request.sandbox, private=private),
+            build_launcher(self._suite, self._request.sandbox, private=self._request.private_dirs),
             deadline_seconds=self._suite.agent.deadline_seconds,
             background=self._background,
         )
