@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proctor.api.suite import EvalSuiteSpec, History, Limits, Sandbox
+from proctor.api.suite import AgentRuntime, EvalSuiteSpec, History, Limits, Sandbox
 
 
 def ignored_locally(spec: EvalSuiteSpec) -> list[str]:
@@ -21,8 +21,8 @@ def unsupported_locally(spec: EvalSuiteSpec) -> list[str]:
             problems.append(f"{field}.http: an image alone can't be started on one machine: add command, or use url")
         if server.provision is not None:
             problems.append(f"{field}.provision: only a cluster runs it: prepare the server, and remove the field")
-    if spec.agent.runtime == "ClaudeCode":
-        problems.append("spec.agent.runtime: ClaudeCode needs its sandbox image: use Builtin or Command here")
+    if spec.agent.runtime is not AgentRuntime.BUILTIN:
+        problems.append(f"spec.agent.runtime: {spec.agent.runtime} does not run on one machine yet: use Builtin")
     return problems
 
 

@@ -107,10 +107,13 @@ def _describe(request: RunRequest, *, as_json: bool) -> None:
 def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome | None:
     import asyncio
 
+    from proctor.api.locality import ignored_locally
     from proctor.cli.progress import open_view
     from proctor.local.session import execute_run
 
     view = open_view(quiet=as_json)
+    for note in ignored_locally(request.suite.spec):
+        view.say(f"ignored on one machine: {note}")
     try:
         return asyncio.run(execute_run(request, view))
     finally:
