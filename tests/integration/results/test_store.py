@@ -6,6 +6,7 @@ import secrets
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,7 +17,8 @@ from proctor.adapters.clickhouse.results import GradeRow, RecordBatch, ResultsSt
 from proctor.core.trajectory.events import EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, Limit, Outcome
 from proctor.errors import InvalidInput, Retryable, Terminal
-from proctor.local.engine import Engine
+from proctor.local.engine import Access, Engine
+from support.engines import SMALL
 from support.results import ANCHOR, make_attempt, make_blobs, make_event, make_key
 
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="session")]
@@ -150,6 +152,21 @@ async def test_migrating_again_changes_nothing(engine: Engine, store: ResultsSto
     await again.migrate()
     assert await again.attempts("run-1") == (make_attempt(),)
     await again.close()
+
+
+async def test_an_up_to_date_schema_needs_no_right_to_change_it(tmp_path: Path) -> None:
+    """M-D2, least privilege: a user that may only read can open a store, and is refused when it writes."""
+    async with Engine.start(tmp_path / "data", log=tmp_path / "log", access=Access("proctor"), limits=SMALL) as engine:
+        assert engine.agent_endpoint
+        owner, reader = ResultsStore(engine.endpoint), ResultsStore(engine.agent_endpoint)
+        await owner.migrate()
+        await owner.write(RecordBatch(attempts=(make_attempt(),)))
+        await reader.migrate()
+        assert await reader.attempts("run-1") == (make_attempt(),)
+        with pytest.raises(Terminal, match="Not enough privileges"):
+            await reader.write(RecordBatch(attempts=(make_attempt(),)))
+        await owner.close()
+        await reader.close()
 
 
 async def test_a_newer_or_another_schema_is_refused(engine: Engine, store: ResultsStore) -> None:

@@ -26,7 +26,7 @@ __all__ = ["DEFAULT_DATABASE", "GradeRow", "RecordBatch", "ResultsStore", "RunRo
 
 DEFAULT_DATABASE = "proctor"
 
-_UNKNOWN_DATABASE = 81  # a code of ClickHouse
+_UNKNOWN_TABLE, _UNKNOWN_DATABASE = 60, 81  # codes of ClickHouse
 _BLOBS_PER_QUERY = 64
 _REQUEST_SECONDS = 60
 _SETTINGS = {"async_insert": 0}  # an acknowledgement must mean stored
@@ -60,13 +60,7 @@ class ResultsStore:
         """
         await self._create_database()
         client = await self._connected()
-        await client.execute(_MIGRATIONS_TABLE)
-        applied = {
-            version: (name, checksum)
-            for version, name, checksum in await client.rows(
-                "SELECT version, name, checksum FROM schema_migrations FINAL ORDER BY version"
-            )
-        }
+        applied = await self._applied(client)
         known = load_migrations()
         self._refuse_unknown(known, applied)
         for migration in known:
@@ -188,6 +182,18 @@ class ResultsStore:
             await client.execute(f"CREATE DATABASE IF NOT EXISTS `{_checked_name(self._database)}`")
         finally:
             await client.close()
+
+    async def _applied(self, client: Client) -> dict[int, tuple[str, str]]:
+        """Return what was applied; asks before it creates: an up-to-date schema needs no right to DDL."""
+        query = "SELECT version, name, checksum FROM schema_migrations FINAL ORDER BY version"
+        try:
+            found = await client.rows(query)
+        except ClickHouseError as error:
+            if error.code != _UNKNOWN_TABLE:
+                raise
+            await client.execute(_MIGRATIONS_TABLE)
+            found = await client.rows(query)
+        return {version: (name, checksum) for version, name, checksum in found}
 
     async def _apply(self, client: Client, migration: Migration) -> None:
         for statement in migration.statements:

@@ -100,6 +100,8 @@ class Engine:
     ) -> AsyncIterator[Engine]:
         """Serve the data folder `path`, made if missing, until the block ends or this process does.
 
+        The kernel ties the engine to the thread that calls this: use one that lives as long as the engine should.
+
         Args:
             path: the data folder.
             log: where the engine writes its errors; bounded, the older half is in ``<log>.0``.
