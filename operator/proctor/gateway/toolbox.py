@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,8 +23,6 @@ from proctor.gateway.agent_session import AgentSessions
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.recorder import Span
 from proctor.gateway.upstream import Upstream, UpstreamHooks
-
-_log = logging.getLogger(__name__)
 
 MAX_RECORDED_NOTIFICATIONS = 200
 """Notifications of one attempt that become events; the rest are passed on and only counted."""

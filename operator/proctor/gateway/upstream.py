@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,6 @@ from proctor.core.gatewaypolicy.toolerrors import Fault
 from proctor.core.gatewaypolicy.toollist import ToolListing, build_listing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
 from proctor.errors import ProctorError, Retryable
-
-_log = logging.getLogger(__name__)
 
 PROTOCOL_VERSION = "2025-11-25"
 """The newest revision with an `initialize` handshake; a server answers with the one it speaks."""
@@ -70,7 +67,7 @@ class Upstream:
         self._limits = limits
         self._needed = needed
         self._opening: asyncio.Task[Reply] | None = None
-        self._starting: asyncio.Task[Channel] | None = None
+        self._starting: asyncio.Future[Channel] | None = None
         self._session: UpstreamSession | None = None
         self._params = _OWN_PARAMS
         self._greeting: RpcResult | None = None
@@ -82,7 +79,7 @@ class Upstream:
     def prestart(self) -> None:
         """Begin to start the server."""
         if self._starting is None and self._session is None and not self._closed:
-            self._starting = asyncio.create_task(self._start())
+            self._starting = asyncio.ensure_future(self._connect())
 
     async def ready(self) -> Failed | None:
         """Make sure that a session is open and its tools are those expected; None if so."""
@@ -114,11 +111,6 @@ class Upstream:
         if not session.usable:
             self._retire(session)
         return reply
-
-    async def notify(self, method: str, params: JsonObject) -> None:
-        """Send a notification, if a session is open."""
-        if self._session is not None:
-            await self._session.notify(method, params)
 
     def watch(self, on_tools: Callable[[ToolListing], None]) -> None:
         """Hear of the tools of each fresh session, and accept any list without an error."""
@@ -164,9 +156,6 @@ class Upstream:
         if self._session is None or not self._session.usable or self._greeting is None:
             return False
         return version in (self._greeting.result.get("protocolVersion"), self._params.get("protocolVersion"))
-
-    async def _start(self) -> Channel:
-        return await self._connect()
 
     async def _open(self) -> Reply:
         """Replace the session by a fresh one."""
@@ -251,7 +240,7 @@ async def fetch_listing(
     return ToolListing(error=f"lists its tools on more than {_MAX_PAGES} pages")
 
 
-async def _settle(starting: asyncio.Task[Channel]) -> Channel | None:
+async def _settle(starting: asyncio.Future[Channel]) -> Channel | None:
     try:
         return await starting
     except ProctorError:

@@ -24,6 +24,7 @@ async def test_the_handshake_is_the_servers_own() -> None:
         result = answer["result"]
         assert result["protocolVersion"] == "2025-06-18"
         assert result["serverInfo"]["name"] == "odd"
+        assert set(result["capabilities"]) == {"tools", "resources", "prompts", "logging"}
         seen = json.loads(result["instructions"])
         assert seen["capabilities"] == {"experimental": {"x": {}}}
         assert seen["clientInfo"]["name"] == "t"
@@ -154,6 +155,16 @@ async def test_an_agent_that_goes_away_during_the_handshake_leaves_no_half_open_
         with pytest.raises(httpx.ReadTimeout):
             await cell.client.post("/tools/echo", json={}, timeout=0.2)
         assert json.loads(await cell.call_text("echo", a=1)) == {"a": 1}
+
+
+@pytest.mark.parametrize("params", [{"name": "echo", "task": {}}, {"name": 7}, {"name": "echo", "arguments": [1]}, {}])
+async def test_malformed_calls_are_the_agents_mistake(params: dict[str, object]) -> None:
+    """M-B1: a call without a name, with other arguments than an object, or as a task: recorded, and not passed on."""
+    async with open_cell(make_server()) as cell:
+        await cell.initialize()
+        (answer,) = await cell.request("tools/call", params)
+        assert answer["error"]["code"] == -32602
+        assert cell.outcomes() == [("", "agent_error", "-32602")]
 
 
 async def test_errors_pass_with_code_message_and_data() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,6 +148,16 @@ async def test_the_end_takes_everything_that_the_server_started() -> None:
         assert all(is_alive(pid) for pid in pids.values())
         await cell.gateway.attempts.end(cell.opened.id, ProcessExit(ExitCause.EXITED, 0))
         assert not [name for name, pid in pids.items() if is_alive(pid)]
+
+
+async def test_a_child_that_leaves_the_group_does_not_hold_up_the_end() -> None:
+    """M-A5: without a sandbox it can't be found, but the attempt ends all the same; in a sandbox it dies with it."""
+    async with open_cell(make_server(), limits=replace(LIMITS, stop_seconds=0.5)) as cell:
+        pids = json.loads(await cell.call_text("fork", leave=True))
+        async with asyncio.timeout(10):
+            await cell.gateway.attempts.end(cell.opened.id, ProcessExit(ExitCause.EXITED, 0))
+        assert not is_alive(pids["pid"])
+        os.kill(pids["child"], signal.SIGKILL)
 
 
 async def test_each_attempt_has_a_process_of_its_own() -> None:

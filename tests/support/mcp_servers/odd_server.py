@@ -108,7 +108,13 @@ class Server:
             self.params = params
             answer = {
                 "protocolVersion": params["protocolVersion"],
-                "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}, "logging": {}},
+                "capabilities": {
+                    "tools": {"listChanged": True},
+                    "resources": {},
+                    "prompts": {},
+                    "logging": {},
+                    "tasks": {},
+                },
                 "serverInfo": {"name": "odd", "version": "1"},
                 "instructions": json.dumps(params),
             }
@@ -224,9 +230,10 @@ class Server:
     def do_environment(self, id_: int, _args: Any, _params: Any) -> None:
         send({"id": id_, "result": text(json.dumps({"env": dict(os.environ), "pid": os.getpid()}))})
 
-    def do_fork(self, id_: int, _args: Any, _params: Any) -> None:
+    def do_fork(self, id_: int, args: Any, _params: Any) -> None:
         """Leave a child behind that ignores TERM and holds the pipes."""
-        child = subprocess.Popen(["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"])
+        loop = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+        child = subprocess.Popen(loop, start_new_session=args.get("leave", False))
         send({"id": id_, "result": text(json.dumps({"child": child.pid, "pid": os.getpid()}))})
 
 

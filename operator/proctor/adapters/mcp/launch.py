@@ -17,6 +17,7 @@ LOG_TAIL_BYTES = 16 * 1024
 """Enough for a Python traceback, which is what a server that doesn't start leaves behind."""
 
 _READ_BYTES = 64 * 1024
+_REAP_SECONDS = 2.0
 _PR_SET_PDEATHSIG = 1
 
 
@@ -170,16 +171,18 @@ class PlainProcess:
         self._ended = True
         self.writer.close()
         self._signal_group(signal.SIGTERM)
+        # Not only for its exit: asyncio waits for the ends of its pipes too, which a stray child may hold open.
         waiting = asyncio.ensure_future(self._process.wait())
         try:
             await asyncio.wait({waiting}, timeout=self._limits.stop_seconds)
         finally:
             # Also after an orderly end: children that ignored TERM are still in the group.
             self._signal_group(signal.SIGKILL)
-            await waiting
-            self._following.cancel()
-            # A grandchild that left the group may hold the pipes open: let go of them here.
+            await asyncio.wait({waiting}, timeout=_REAP_SECONDS)
+            # A child that left the group lives on without a sandbox; at least it holds nothing of ours.
             self._process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio has no other way
+            self._following.cancel()
+            waiting.cancel()
 
     def _signal_group(self, number: signal.Signals) -> None:
         try:

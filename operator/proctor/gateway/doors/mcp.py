@@ -136,7 +136,16 @@ async def _initialize(toolbox: Toolbox, request: Request) -> Response:
     if not isinstance(reply, RpcResult):
         return _render(_render_reply(request.id, reply))
     session = toolbox.agents.open(str(reply.result.get("protocolVersion", version)))
-    return _render(splice_result(request.id, encode(reply.result)), headers={_SESSION_HEADER: session.id})
+    answer = _without_tasks(reply.result)
+    return _render(splice_result(request.id, encode(answer)), headers={_SESSION_HEADER: session.id})
+
+
+def _without_tasks(greeting: JsonObject) -> JsonObject:
+    """A capability that is declined must not be promised."""
+    capabilities = greeting.get("capabilities")
+    if not isinstance(capabilities, dict) or "tasks" not in capabilities:
+        return greeting
+    return {**greeting, "capabilities": {name: value for name, value in capabilities.items() if name != "tasks"}}
 
 
 def _reject_version(http: HttpRequest, id_: MessageId) -> Response:
