@@ -42,6 +42,17 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
 
 
+BANDS = {
+    "oracle": ("0.95", "1"),
+    "noop": ("0", "0"),
+    "newest": ("0.6", "1"),
+    "loudest": ("0", "0.39"),
+    "strongest-decoy": ("0", "0.1"),
+    "names-everything": ("0", "0.1"),
+    "wrong-evidence": ("0.1", "0.5"),
+}
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def record(data_dir: Path) -> DatasetRecord:
     reference = load_reference(FOLDER)
@@ -74,15 +85,22 @@ async def connect(server: str, endpoint: Endpoint) -> AsyncIterator[Client]:
         yield client
 
 
-async def play_through(server: str, policy: str, endpoint: Endpoint) -> Played:
-    context = ScriptContext(sql_tool=SERVERS[server], policies=load_policies(FOLDER))
-    async with connect(server, endpoint) as client:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def played(endpoint: Endpoint) -> dict[tuple[str, str], Played]:
+    """Every policy through every server; a server is started once, for starting one costs seconds."""
+    found = {}
+    for server, tool in SERVERS.items():
+        context = ScriptContext(sql_tool=tool, policies=load_policies(FOLDER))
+        async with connect(server, endpoint) as client:
 
-        async def call_tool(name: str, arguments: dict[str, str]) -> str:
-            result = await client.call_tool(name, arguments)
-            return "\n".join(getattr(block, "text", "") for block in result.content)
+            async def call_tool(name: str, arguments: dict[str, str], client: Client = client) -> str:
+                result = await client.call_tool(name, arguments)
+                return "\n".join(getattr(block, "text", "") for block in result.content)
 
-        return await play(policy, context, make_body(FOLDER.name, SERVERS[server].name, anchor=ANCHOR), call_tool)
+            for policy in BANDS:
+                body = make_body(FOLDER.name, tool.name, anchor=ANCHOR)
+                found[server, policy] = await play(policy, context, body, call_tool)
+    return found
 
 
 def grade(answer: str, record: DatasetRecord) -> Programmatic:
@@ -97,29 +115,17 @@ async def test_the_reference_record_is_what_a_fresh_dataset_says(record: Dataset
 
 
 @pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize(
-    ("policy", "low", "high"),
-    [
-        ("oracle", "0.95", "1"),
-        ("noop", "0", "0"),
-        ("newest", "0.6", "1"),
-        ("loudest", "0", "0.39"),
-        ("strongest-decoy", "0", "0.1"),
-        ("names-everything", "0", "0.1"),
-        ("wrong-evidence", "0.1", "0.5"),
-    ],
-)
+@pytest.mark.parametrize("policy", BANDS)
 async def test_policies_land_in_their_band(
-    *, server: str, policy: str, low: str, high: str, record: DatasetRecord, endpoint: Endpoint
+    server: str, policy: str, record: DatasetRecord, played: dict[tuple[str, str], Played]
 ) -> None:
     """Done means: oracle >= 0.95, noop 0, newest >= 0.6, loudest < 0.4, through both servers; impostors in band."""
-    played = await play_through(server, policy, endpoint)
-    graded = grade(played.answer, record)
-    assert Decimal(low) <= graded.score <= Decimal(high), (played.answer, graded, played.results)
+    low, high = BANDS[policy]
+    graded = grade(played[server, policy].answer, record)
+    assert Decimal(low) <= graded.score <= Decimal(high), (played[server, policy], graded)
 
 
 @pytest.mark.parametrize("policy", ["oracle", "newest", "loudest"])
-async def test_both_servers_lead_to_the_same_words(policy: str, endpoint: Endpoint) -> None:
+async def test_both_servers_lead_to_the_same_words(policy: str, played: dict[tuple[str, str], Played]) -> None:
     """Manifest, controls: what a scripted model answers depends on the rows, not on how a server wraps them."""
-    answers = [(await play_through(server, policy, endpoint)).answer for server in SERVERS]
-    assert answers[0] == answers[1]
+    assert len({played[server, policy].answer for server in SERVERS}) == 1
