@@ -164,6 +164,7 @@ def look_around(order):
     for root in order["folders"]:
         for folder, names, files in os.walk(root):
             names[:] = [name for name in names if not os.path.islink(os.path.join(folder, name))]
+            names[:] = [name for name in names if os.path.join(folder, name) not in order.get("skip", [])]
             for name in [*names, *files]:
                 path = os.path.join(folder, name)
                 hits += [f"name {path}: {word.decode()}" for word in words if word in os.fsencode(name)]

@@ -125,7 +125,8 @@ def _looking(role: Role, words: tuple[str, ...] = ()) -> dict[str, Any]:
         str(shipped_scenarios_dir()),
         str(_PROJECT / ".git"),
     ]
-    return {"words": list(words), "folders": folders, "paths": paths}
+    # The interpreter is the machine's, and large.
+    return {"words": list(words), "folders": folders, "paths": paths, "skip": [str(Path(sys.base_prefix).resolve())]}
 
 
 @pytest.mark.parametrize("role", ROLES)
