@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
 from proctor.errors import InvalidInput
 
-PASSWORD_VARIABLE = "PROCTOR_CLICKHOUSE_PASSWORD"  # noqa: S105 - the variable's name
 _DEFAULT_PORTS = {"http": 8123, "https": 8443}
 
 
@@ -57,17 +55,6 @@ class Endpoint:
             database=unquote(parts.path.strip("/")) or "default",
             secure=parts.scheme == "https",
         )
-
-    @classmethod
-    def read(cls, url: str, environment: Mapping[str, str]) -> Self:
-        """Read a URL as `parse` does; a password in the environment, where no process list shows it, wins over its own.
-
-        Raises:
-            InvalidInput: as `parse`.
-        """
-        endpoint = cls.parse(url)
-        password = environment.get(PASSWORD_VARIABLE)
-        return endpoint if password is None else replace(endpoint, password=password)
 
     def in_database(self, database: str) -> Self:
         """Return the same place with another default database."""
