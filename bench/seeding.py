@@ -42,9 +42,8 @@ def main() -> None:
     options.add_argument("--volume", default="1", help="of the large build")
     options.add_argument("--partitions", action="store_true", help="compare digests of 1, 4, 7 parts, 1 and 2 threads")
     chosen = options.parse_args()
-    print(
-        f"machine: {os.cpu_count()} cores, {_memory_gib():.0f} GiB, {platform.machine()}, Python {platform.python_version()}"
-    )
+    python = platform.python_version()
+    print(f"machine: {os.cpu_count()} cores, {_memory_gib():.0f} GiB, {platform.machine()}, Python {python}")
     with tempfile.TemporaryDirectory() as folder:
         small = measure_command(Path(folder), "0.01")
         print_ratio("seed at volume 0.01", small, SMALL_SECONDS)

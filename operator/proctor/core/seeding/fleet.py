@@ -75,8 +75,10 @@ class Fleet:
         maps = ", ".join(_write_map(one.attributes) for one in self.instances)
         kind = "Array(Map(LowCardinality(String), String))"
         return [
-            f"CREATE TABLE IF NOT EXISTS {table} (maps {kind}, services Array(String), ranks Array(UInt16))"
-            " ENGINE = Memory",
+            (
+                f"CREATE TABLE IF NOT EXISTS {table} (maps {kind}, services Array(String), ranks Array(UInt16))"
+                " ENGINE = Memory"
+            ),
             f"INSERT INTO {table} SELECT CAST({quote(f'[{maps}]')}, '{kind}'), {services}, {ranks}",
         ]
 
