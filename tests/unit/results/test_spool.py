@@ -172,6 +172,26 @@ async def test_waiters_hear_of_the_close(tmp_path: Path) -> None:
         await settled
 
 
+async def test_a_store_that_hangs_does_not_hold_up_the_close(tmp_path: Path) -> None:
+    """M-D6: a shutdown ends, and its rows wait for the next start."""
+
+    class HangingStore(MemoryStore):
+        async def write(self, batch: RecordBatch) -> None:
+            self.tried.set()
+            await asyncio.Event().wait()
+
+    store, key = HangingStore(), make_key()
+    writer = SpooledWriter(store, tmp_path, QUICK)
+    await writer.start()
+    writer.submit(make_batch(key))
+    await store.tried.wait()
+    await writer.close(patience_seconds=0.01)
+    back = MemoryStore()
+    async with running(back, tmp_path):
+        pass
+    assert back.sequence(key) == [1]
+
+
 async def test_two_processes_can_not_share_a_folder(tmp_path: Path) -> None:
     """M-D6: else each would remove the other's files."""
     async with running(MemoryStore(), tmp_path):

@@ -141,13 +141,23 @@ class SpooledWriter:
         """How many batches the store has not acknowledged yet."""
         return self._submitted - self._stored
 
-    async def close(self) -> None:
-        """Store what waits if the store answers, and let go of the folder; the rest waits for the next start."""
+    async def close(self, *, patience_seconds: float = 10.0) -> None:
+        """Store what waits if the store answers in time, and let go of the folder; the rest waits for the next start.
+
+        Args:
+            patience_seconds: how long a store may take that neither answers nor refuses.
+        """
         self._is_closing.set()
         self._is_urgent.set()
         self._has_work.set()
         if self._flushing:
-            await self._flushing
+            done, late = await asyncio.wait({self._flushing}, timeout=patience_seconds)
+            for task in late:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+            for task in done:
+                task.result()
         self._fail_waiting(Retryable("spool: closed before the results store acknowledged these rows"))
         self._files.close()
 
