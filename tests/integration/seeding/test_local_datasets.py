@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -16,10 +17,11 @@ from pathlib import Path
 
 import pytest
 
+from proctor.adapters.clickhouse.datasets import Progress
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.seeding.record import DatasetRecord
-from proctor.errors import InvalidInput, Terminal
+from proctor.errors import InvalidInput, Retryable, Terminal
 from proctor.local.datasets import (
     SeedRequest,
     ensure_dataset,
@@ -179,3 +181,35 @@ def test_the_command_reuses_what_is_there(scenario: Path, tmp_path: Path) -> Non
         table["rows"] for name, table in runs[0]["tables"].items() if not name.endswith("_rollup_15m")
     )
     assert {"hash", "seconds", "digest", "database"} <= runs[0].keys()
+
+
+def _kill_engines() -> int:
+    """Kill the engines that this process started."""
+    killed = 0
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = status.read_text().rsplit(")", 1)[1].split()
+            command = status.with_name("cmdline").read_bytes()
+            if int(fields[1]) == os.getpid() and b"engine/serve.py" in command:
+                os.kill(int(status.parent.name), signal.SIGKILL)
+                killed += 1
+    return killed
+
+
+async def test_an_engine_that_is_killed_while_seeding(request_: SeedRequest, tmp_path: Path) -> None:
+    """Faults: ClickHouse killed while seeding is an error worth another try, which then builds the same dataset."""
+    killed = 0
+
+    def kill_once(_: Progress) -> None:
+        nonlocal killed
+        if not killed:
+            killed = _kill_engines()
+
+    request = replace(request_, volume=Decimal("0.5"), with_facts=False)
+    with pytest.raises(Retryable, match="no answer"):
+        await ensure_dataset(request, data_dir=tmp_path, on_progress=kill_once)
+    assert killed == 1
+    assert list_datasets(tmp_path) == ()
+    assert _hidden(tmp_path) == []
+    record = await ensure_dataset(request, data_dir=tmp_path)
+    assert await verify_dataset(record, tmp_path) == []
