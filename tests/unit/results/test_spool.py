@@ -179,6 +179,7 @@ async def test_a_store_that_hangs_does_not_hold_up_the_close(tmp_path: Path) -> 
         async def write(self, batch: RecordBatch) -> None:
             self.tried.set()
             await asyncio.Event().wait()
+            self.batches.append(batch)
 
     store, key = HangingStore(), make_key()
     writer = SpooledWriter(store, tmp_path, QUICK)
