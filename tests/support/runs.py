@@ -247,7 +247,9 @@ class FakeCluster:
             case AttemptState.EXITED | AttemptState.LOST:
                 return attempt
             case AttemptState.ENDING:
-                return make_record(attempt.key.cell, attempt.key.attempt, self.outcome(attempt.key))
+                outcome = self.outcome(attempt.key)
+                reason = "the node went away" if outcome is Outcome.INFRA_ERROR else ""
+                return make_record(attempt.key.cell, attempt.key.attempt, outcome, reason=reason)
             case _:
                 assert_never(attempt.state)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,6 +19,7 @@ from proctor.core.stats.observations import (
     GateRules,
     Interval,
     Observation,
+    Reason,
     Settlement,
     Side,
 )
@@ -60,7 +62,7 @@ def settle_run(run: RunSnapshot, progress: Sequence[CellProgress]) -> Findings:
     return Findings(
         verdict=Verdict(settlement.verdict.value),
         reason=settlement.reason.value,
-        summary=settlement.summary,
+        summary=settlement.summary + _explain_losses(settlement.reason, progress),
         arms=tuple(_render_arm(arm) for arm in settlement.arms),
         comparisons=tuple(_render_comparison(each, model_side=model_side) for each in settlement.comparisons),
         controls=_render_controls(settlement.controls),
@@ -144,6 +146,18 @@ def _explain_loss(controls: Sequence[CellProgress]) -> str:
         if cell.state is CellState.UNGRADED and cell.grade is not None:
             return f": {cell.grade.reason}"
     return ""
+
+
+def _explain_losses(reason: Reason, progress: Sequence[CellProgress]) -> str:
+    """Say what most cells were lost by, where that is why there is no verdict; else nothing (P43)."""
+    match reason:
+        case Reason.TOO_MANY_INFRA_ERRORS:
+            causes = [cell.last_failure for cell in progress if cell.state is CellState.INFRA_ERRORED]
+        case Reason.TOO_MANY_UNGRADED:
+            causes = [cell.grade.reason for cell in progress if cell.grade is not None and cell.grade.score is None]
+        case _:
+            return ""
+    return "".join(f": {cause}" for cause, _ in Counter(causes).most_common(1) if cause)
 
 
 def _render_arm(arm: ArmFigures) -> ArmStatus:

@@ -143,6 +143,7 @@ def test_a_cell_that_infrastructure_always_fails_ends() -> None:
     assert run.status.cells.graded == len(CELLS) - 1
     assert [key.attempt for key in cluster.started if key.cell == doomed] == [1, 2, 3]
     assert run.status.reason == "TooManyInfraErrors"
+    assert run.status.summary.endswith(": the node went away")
 
 
 def test_cancelling_in_every_state_ends_cancelled_with_nothing_left() -> None:
