@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.registry import DatasetRegistry
-from proctor.adapters.clickhouse.session import HttpSession
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import utc_now
 from proctor.core.seeding.record import DatasetRecord
@@ -21,8 +19,6 @@ from proctor.local.background import Background
 from proctor.local.datasets import SeedRequest, engine_dir, ensure_dataset, find_dataset
 from proctor.local.engine import Access, clone_dataset
 from proctor.local.kept_engine import KeptEngine
-from proctor.local.remote import RemoteAccess
-from proctor.local.remote_datasets import RemoteDatasets
 from proctor.reconcile.observed import DatasetSeen, Readiness
 
 if TYPE_CHECKING:
@@ -143,11 +139,18 @@ class RemoteHouse:
 
     async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
         """Return a dataset's record, building what is missing."""
+        # The registry brings recipes along, which a run on seeded data never reads.
+        from proctor.adapters.clickhouse.registry import DatasetRegistry
+        from proctor.adapters.clickhouse.session import HttpSession
+        from proctor.local.remote_datasets import RemoteDatasets
+
         registry = DatasetRegistry(HttpSession(self.admin), self.admin.database)
         return await RemoteDatasets(registry, self.data_dir).ensure(request, on_progress)
 
     def serve(self, record: DatasetRecord) -> ServedDataset:
         """Return a user that reads it alone."""
+        from proctor.local.remote import RemoteAccess
+
         return RemoteAccess(self.admin, record, self.background, given=self.agent)
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.adapters.sandbox.availability import sandbox_available
 from proctor.api.loading import digest_suite
@@ -31,7 +31,6 @@ from proctor.local.launching import build_launcher
 from proctor.local.locks import hold_data_dir
 from proctor.local.orders import Orders
 from proctor.local.preflight import check_request
-from proctor.local.remote import RemoteResults, parse_admin_url, parse_agent_url
 from proctor.local.request import RunRequest, SandboxChoice
 from proctor.local.rundir import RunDir, create_run, find_resumable
 from proctor.local.secrets import read_secrets
@@ -39,6 +38,9 @@ from proctor.local.serving import DatasetHouse, EmbeddedHouse, RemoteHouse, RunD
 from proctor.local.world import IsolationProof, World, to_fault
 from proctor.reconcile.observed import FaultSeen, Observed, Readiness
 from proctor.reconcile.snapshot import RunSnapshot
+
+if TYPE_CHECKING:
+    from proctor.local.remote import RemoteResults
 
 
 class View(Protocol):
@@ -222,6 +224,8 @@ class _Session:
     def _open_house(self) -> tuple[KeptEngine | RemoteResults, DatasetHouse]:
         request, notify = self._request, self._changed.set
         if request.clickhouse_url is not None:
+            from proctor.local.remote import RemoteResults, parse_admin_url, parse_agent_url
+
             admin = parse_admin_url(request.clickhouse_url)
             agent = None if request.agent_url is None else parse_agent_url(request.agent_url)
             house = RemoteHouse(admin=admin, agent=agent, data_dir=request.data_dir, background=self._background)
