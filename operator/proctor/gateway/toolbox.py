@@ -197,7 +197,12 @@ class Toolbox:
         return reply
 
     def reject_call(self, params: JsonObject) -> None:
-        """Record a tool call that names no tool or has no arguments: the agent's mistake, which no server sees."""
+        """Record a tool call that names no tool or has no arguments: the agent's mistake, which no server sees.
+
+        Raises:
+            Refused: a budget forbids even that.
+        """
+        self._attempt.take_call()
         self._attempt.record(
             kind=EventKind.TOOL_CALL,
             status=Status.AGENT_ERROR,

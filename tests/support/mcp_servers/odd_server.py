@@ -41,6 +41,8 @@ TOOLS = [
     "change_after",
 ]
 
+CAPABILITIES = ("resources", "prompts", "logging", "tasks")
+
 
 def send(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")

@@ -227,21 +227,24 @@ async def _list_tools(toolbox: Toolbox, request: Request) -> bytes:
 async def _call_tool(http: HttpRequest, toolbox: Toolbox, request: Request, outbox: Outbox) -> bytes:
     extra = dict(request.params)
     name, arguments = extra.pop("name", None), extra.pop("arguments", None)
-    if not isinstance(name, str) or not isinstance(arguments, dict | None):
-        toolbox.reject_call(request.params)
-        return encode(build_error(request.id, INVALID_PARAMS, '"name" is no string, or "arguments" no object'))
-    if "task" in extra:
-        toolbox.reject_call(request.params)
-        return encode(build_error(request.id, INVALID_PARAMS, "tasks are not passed on: call the tool directly"))
     try:
+        if not isinstance(name, str) or not isinstance(arguments, dict | None):
+            return _reject_call(toolbox, request, '"name" is no string, or "arguments" no object')
+        if "task" in extra:
+            return _reject_call(toolbox, request, "tasks are not passed on: call the tool directly")
         reply = await toolbox.call(name, arguments or {}, extra=extra, sink=outbox.notify)
     except Refused as e:
         if e.code is not RefusalCode.TOOL:  # the toolbox has recorded that one, with the arguments
-            attempt_of(http).deny(e, name=name)
+            attempt_of(http).deny(e, name=str(name))
         return _render_refused(request.id, e)
     if reply.error is not None:
         return _render_reply(request.id, reply.error)
     return splice_result(request.id, reply.result)
+
+
+def _reject_call(toolbox: Toolbox, request: Request, problem: str) -> bytes:
+    toolbox.reject_call(request.params)
+    return encode(build_error(request.id, INVALID_PARAMS, problem))
 
 
 def _render_refused(id_: MessageId, refused: Refused) -> bytes:
