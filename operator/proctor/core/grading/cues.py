@@ -206,7 +206,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         (
             r"\bnext steps?\b|\bi(?:'d| would|'ll| will) (?:check|look|investigate|verify|query|start|begin|"
             r"next|now|need|first)\b|\blet(?:'s| me| us)\b|\bworth (?:a look|checking|looking|investigating|"
-            r"verifying)\b|\brecommend\w*|\bto ?do\b|\bplan(?:ned|s)? to\b|\bgoing to (?:check|look|query)\b"
+            r"verifying)\b|\brecommend\w*|\btodo\b|\bplan(?:ned|s)? to\b|\bgoing to (?:check|look|query)\b"
         ),
         (
             r"\b(?:first|initially|at first)\b.*\b(?:thought|suspected|looked like|seemed|assumed|appeared)\b|"
