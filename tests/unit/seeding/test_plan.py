@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from proctor.core.scenarios.recipe import load_recipe
 from proctor.core.seeding import rollups
 from proctor.core.seeding.fleet import build_fleet
 from proctor.core.seeding.identity import dataset_hash
-from proctor.core.seeding.plan import CHUNK_ROWS, MIXED_ROWS
+from proctor.core.seeding.plan import CHUNK_ROWS
 from proctor.core.seeding.schema import create_table
 from proctor.core.seeding.statements import all_statements
 from proctor.errors import InvalidInput
@@ -39,9 +40,29 @@ def test_parts_add_up(parts: int) -> None:
         for insertion in plan.insertions("d", part=part, parts=parts):
             taken = sum(int(size) for _, size in RANGE.findall(insertion.sql))
             assert taken == insertion.rows
-            assert taken <= max(CHUNK_ROWS, MIXED_ROWS)
             rows += taken
     assert rows == plan.rows()
+
+
+def test_inserts_are_large_and_bounded() -> None:
+    """P39: parts are few and large at full scale, their size doesn't grow with the volume, and none holds errors alone."""
+    recipe = load_recipe(SHIPPED)
+    alone = {}
+    for volume in ("1", "3"):
+        single = [one for one in make_plan(recipe, volume=volume).insertions("d") if "UNION ALL" not in one.sql]
+        assert not [one for one in single if "(fails = 1)) ORDER BY" in one.sql]
+        alone[volume] = max(one.rows for one in single if "WHERE" not in one.sql)
+        assert len(single) <= 70 * int(volume)
+    assert max(alone.values()) <= CHUNK_ROWS
+
+
+@pytest.mark.parametrize(
+    ("emission", "share"), [("call", Fraction(6, 10)), ("access", Fraction(36, 100)), ("request", Fraction(1))]
+)
+def test_rows_are_estimated_from_chances(emission: str, share: Fraction) -> None:
+    """P39: an INSERT is as large as the rows it is expected to make."""
+    plan = make_plan(load_recipe(SHIPPED))
+    assert {one.share for one in plan.sources if (one.owner, one.emission) == ("traffic", emission)} == {share}
 
 
 def test_planted_rows_share_a_part_with_ordinary_ones() -> None:

@@ -30,6 +30,10 @@ _SORTED_ROWS = 2000
 """Fewer rows than that are not worth a sort of their own among others."""
 
 
+_RARE_ROWS = 50_000
+"""Sources of so few rows have none elsewhere: a part of errors alone would be a tell, and parts should be large."""
+
+
 @dataclass(frozen=True)
 class Insertion:
     """One INSERT.
@@ -111,14 +115,17 @@ class SeedPlan:
         if not ranges:
             return [], []
         whole = sum(stop - start for _, start, stop in ranges)
-        share = whole if whole <= MIXED_ROWS else MIXED_ROWS // len(ranges)
-        mixed = [(source, start, min(stop, start + share)) for source, start, stop in ranges]
+        mixed = [
+            (source, start, stop) if whole <= MIXED_ROWS else _mixed_range(source, start, stop, len(ranges))
+            for source, start, stop in ranges
+        ]
         selects = [source.select(start, stop, is_sorted=stop - start > _SORTED_ROWS) for source, start, stop in mixed]
         first = self._insertion(database, table, selects, sum(stop - start for _, start, stop in mixed))
         rest = []
         for (source, _, stop), (_, _, taken) in zip(ranges, mixed, strict=True):
-            for start in range(taken, stop, CHUNK_ROWS):
-                end = min(stop, start + CHUNK_ROWS)
+            chunks = -int(-(stop - taken) * source.share // CHUNK_ROWS)
+            for chunk in range(chunks):
+                start, end = (taken + (stop - taken) * edge // chunks for edge in (chunk, chunk + 1))
                 select = source.select(start, end, is_sorted=True)
                 rest.append(self._insertion(database, table, [select], end - start))
         return [first], rest
@@ -130,6 +137,13 @@ class SeedPlan:
         return Insertion(
             table, f"INSERT INTO {name_table(database, table)} ({listed}) {use_fleet(database)} {body}", rows
         )
+
+
+def _mixed_range(source: Source, start: int, stop: int, sources: int) -> tuple[Source, int, int]:
+    """Return which row numbers of a source are mixed with others': all of a rare one's, a share of a common one's."""
+    if (stop - start) * source.share <= _RARE_ROWS:
+        return source, start, stop
+    return source, start, min(stop, start + int(MIXED_ROWS // sources / source.share))
 
 
 def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal) -> SeedPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from proctor.core.scenarios.recipe import Role
 from proctor.core.scenarios.recipe_rows import Attributes, Emission, Log, Span
@@ -11,6 +12,7 @@ from proctor.core.scenarios.recipe_terms import TextCases, When
 from proctor.core.seeding.conditions import ALWAYS, NEVER, compile_condition
 from proctor.core.seeding.fleet import FLEET_MAPS, FLEET_RANKS, FLEET_SERVICES
 from proctor.core.seeding.keys import draw_key
+from proctor.core.seeding.odds import ALL, estimate_share
 from proctor.core.seeding.scope import ROW, ROW_BITS, Domain, Scope
 from proctor.core.seeding.sql import build_map, hexadecimal, look_up, mix, quote
 from proctor.core.seeding.texts import CompiledText, compile_text
@@ -34,6 +36,7 @@ class Source:
         rows: how many row numbers there are; an emission with a condition emits fewer, one that never fires none.
         layers: the draws it needs, as (name, expression) per layer.
         condition: which row numbers emit; None for all.
+        share: how many of them may be expected to.
         order: narrow expressions that sort rows as the table does.
         columns: the table's columns and their expressions.
         key: the key of the owner's row bits.
@@ -46,6 +49,7 @@ class Source:
     rows: int
     layers: tuple[tuple[tuple[str, str], ...], ...]
     condition: str | None
+    share: Fraction
     order: tuple[str, ...]
     columns: Mapping[str, str] = field(repr=False)
     key: int
@@ -179,6 +183,7 @@ class SourceBuilder:
             rows=0 if condition == NEVER else self.scope.rows,
             layers=layers,
             condition=None if condition in {ALWAYS, NEVER} else condition,
+            share=ALL if condition in {ALWAYS, NEVER} else estimate_share(self.scope, self.emission.when),
             order=tuple(expression for expression in order if not expression.isdecimal()),
             columns=self.columns,
             key=draw_key(self.scope.world.seed, "rows", self.scope.name),
