@@ -45,7 +45,7 @@ def test_parts_add_up(parts: int) -> None:
 
 
 def test_inserts_are_large_and_bounded() -> None:
-    """P39: parts are few and large at full scale, their size doesn't grow with the volume, and none holds errors alone."""
+    """P39: parts are few and large, their size doesn't grow with the volume, and none holds errors alone."""
     recipe = load_recipe(SHIPPED)
     alone = {}
     for volume in ("1", "3"):

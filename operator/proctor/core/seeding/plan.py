@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from fractions import Fraction
 
 from proctor.core.scenarios.recipe import Group, Recipe, Role, Scaling, Stream
 from proctor.core.seeding.draws import axis_size, compile_draw
@@ -30,8 +31,9 @@ _SORTED_ROWS = 2000
 """Fewer rows than that are not worth a sort of their own among others."""
 
 
-_RARE_ROWS = 50_000
-"""Sources of so few rows have none elsewhere: a part of errors alone would be a tell, and parts should be large."""
+_FEW_ROWS, _RARE_SHARE = 50_000, Fraction(1, 20)
+"""Sources of so few rows, or that so few of their rows emit, have none elsewhere: a part of errors alone would be a
+tell, and parts should be large."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,8 @@ class SeedPlan:
 
 def _mixed_range(source: Source, start: int, stop: int, sources: int) -> tuple[Source, int, int]:
     """Return which row numbers of a source are mixed with others': all of a rare one's, a share of a common one's."""
-    if (stop - start) * source.share <= _RARE_ROWS:
+    expected = (stop - start) * source.share
+    if expected <= (CHUNK_ROWS if source.share <= _RARE_SHARE else _FEW_ROWS):
         return source, start, stop
     return source, start, min(stop, start + int(MIXED_ROWS // sources / source.share))
 
