@@ -29,8 +29,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MAX_ANSWER_BYTES = 64 * 1024
+_MAX_ANSWERS = 100
 _MAX_DENIED = 1000
-"""Refusals after which an attempt's further ones are only counted: a loop of them must not fill the store."""
+"""Refusals after which an attempt's further ones are not recorded: a loop of them must not fill the store."""
+
+_MAX_DENIED_BYTES = 64 * 1024
+"""What is kept of a refused request's body, for the same reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +62,7 @@ class Answer:
 
     put: bytes | None = None
     last_text: bytes = b""
+    puts: int = 0
 
     @property
     def source(self) -> AnswerSource:
@@ -160,7 +165,7 @@ class Attempt:
                 name=name,
                 error_class=refused.code,
                 span=span,
-                request=request,
+                request=request[:_MAX_DENIED_BYTES],
             )
 
     def take_call(self) -> None:
@@ -187,7 +192,7 @@ class Attempt:
         """Take the final answer; a later one replaces it.
 
         Raises:
-            Refused: it is too large or not UTF-8.
+            Refused: it is too large, not UTF-8, or was replaced too often.
         """
         if len(body) > MAX_ANSWER_BYTES:
             raise Refused(RefusalCode.ANSWER, f"the answer is larger than {MAX_ANSWER_BYTES} bytes", status=413)
@@ -195,7 +200,10 @@ class Attempt:
             body.decode("utf-8")
         except UnicodeDecodeError as error:
             raise Refused(RefusalCode.ANSWER, "the answer is not valid UTF-8", status=400) from error
+        if self.answer.puts >= _MAX_ANSWERS:
+            raise Refused(RefusalCode.ANSWER, f"the answer was sent {_MAX_ANSWERS} times already", status=429)
         self.answer.put = body
+        self.answer.puts += 1
 
     def note_reply(self, reply: Mapping[str, Any]) -> None:
         """Keep the text of a reply that ended the model's turn: the answer, if none is sent."""

@@ -12,7 +12,7 @@ from proctor.core.gatewaypolicy.tokens import build_token
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import EventKind
 from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
-from proctor.errors import InvalidInput, ProctorError
+from proctor.errors import InvalidInput, ProctorError, Terminal
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.context import GatewayContext
 from proctor.gateway.listeners import Listeners
@@ -73,13 +73,18 @@ class Attempts:
 
         Raises:
             InvalidInput: the suite has no such cell, or this attempt was opened before.
+            Terminal: its socket can't be made.
         """
         key = AttemptKey(self._context.run, cell, attempt)
         if key.opaque_id in self._used:
             raise InvalidInput(f"opening attempt {key}: it was opened before; a new try needs a new number")
         opened = build_attempt(self._context, key, deadline_seconds=deadline_seconds)
         self._used.add(key.opaque_id)
-        socket = await self._listeners.open(key.opaque_id)
+        try:
+            socket = await self._listeners.open(key.opaque_id)
+        except OSError as error:
+            await _close_sides(opened)
+            raise Terminal(f"opening attempt {key}: its socket can't be made: {error.strerror}") from error
         opened.record(kind=EventKind.ATTEMPT_OPENED)
         self._open[key.opaque_id] = opened
         logger.info("attempt opened", extra=_names(key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 
@@ -17,6 +18,9 @@ from proctor.gateway.protocol import CONTROL_SOURCE, TCP_SOURCE
 from proctor.gateway.requests import render_refusal
 
 logger = logging.getLogger(__name__)
+
+MAX_REQUESTS = 10_000
+"""Of one attempt: each is an event at least, and a loop of them must not fill the store."""
 
 _CONTROL_PREFIX = "/runs/"
 
@@ -41,6 +45,13 @@ class Guard:
         """Answer one request."""
         if scope["type"] != "http":
             return
+        try:
+            await self._answer(scope, receive, send)
+        except asyncio.CancelledError:
+            # Its socket was closed under the request: there is nobody left to answer, and nothing is wrong.
+            logger.debug("request cut by the end of its socket")
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         source: str = scope["state"]["source"]
         to_control = source == CONTROL_SOURCE or (source == TCP_SOURCE and scope["path"].startswith(_CONTROL_PREFIX))
         attempt = self._attempts.find(source)
@@ -82,6 +93,8 @@ class Guard:
             refused = Refused(RefusalCode.SOURCE, "the token belongs to another source", status=401)
             attempt.deny(refused, name=f"{scope['method']} {scope['path']}")
             raise refused
+        if attempt.requests >= MAX_REQUESTS:
+            raise Refused(RefusalCode.REQUESTS, "more requests than any investigation needs", status=429)
         return attempt
 
     def _note(self, refused: Refused, scope: Scope, attempt: Attempt | None) -> None:

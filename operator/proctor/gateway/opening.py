@@ -36,9 +36,12 @@ def build_attempt(context: GatewayContext, key: AttemptKey, *, deadline_seconds:
         deadline_seconds=deadline_seconds,
     )
     model = None if key.cell.control else context.suite.model(key.cell.model)
+    monotonic_ns = context.patience.monotonic_ns
     attempt = Attempt(
         spec=spec,
-        recorder=Recorder(key, context.sink, clock=context.clock),
+        recorder=Recorder(key, context.sink, clock=context.clock, monotonic_ns=monotonic_ns),
+        monotonic_ns=monotonic_ns,
+        started_ns=monotonic_ns(),
         budget=Budget(_limits(context.suite.agent, deadline_seconds), _price(model)),
         model=_model_side(context, key.cell, model),
     )

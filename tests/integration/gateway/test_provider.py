@@ -210,10 +210,22 @@ async def test_an_overload_is_waited_out(fault: Failing, *, stream: bool) -> Non
         (call,) = case.calls()
         assert call.retry == 2
         assert call.waited_us == 4_000_000
-        assert call.latency_us < 4_000_000
+        assert call.latency_us == 0
         record = await case.end()
-        assert record.waited_us >= 4_000_000
+        assert record.waited_us == 4_000_000
         assert record.turns == 1
+
+
+async def test_waiting_does_not_count_against_the_deadline() -> None:
+    """P23: 500 s of waiting leave a deadline of 300 s untouched; 300 s of the agent's own time end it."""
+    async with provider_case(overloaded("250"), overloaded("250")) as case:
+        assert (await case.ask(stream=True)).status_code == 200
+        assert (await case.ask(stream=False)).status_code == 200
+        case.clock.now_ns += 300_000_000_000
+        refused = await case.ask(stream=False)
+        assert (refused.status_code, refused.json()["error"]["type"]) == (429, "proctor_time_limit")
+        record = await case.end()
+        assert (record.outcome, record.waited_us, record.limit) == (Outcome.TIME_LIMIT, 500_000_000, Limit.TIME)
 
 
 async def test_without_retry_after_pauses_grow() -> None:

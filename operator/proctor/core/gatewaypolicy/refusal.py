@@ -25,6 +25,7 @@ class RefusalCode(StrEnum):
     BODY = "proctor_body_refused"
     TOOL = "proctor_tool_refused"
     ANSWER = "proctor_answer_refused"
+    REQUESTS = "proctor_too_many_requests"
     TURN_LIMIT = "proctor_turn_limit"
     CALL_LIMIT = "proctor_call_limit"
     TOKEN_LIMIT = "proctor_token_limit"  # noqa: S105 - as above
