@@ -208,8 +208,8 @@ class ModelCall:
             self._retries, failure, most=self._patience.pause_seconds, jitter=self._patience.jitter()
         )
         if failure.retry_after is not None:
-            # Held no longer than the cap, so that an hour's pause can't fail attempts that open after it is over.
-            self._side.pause.extend(min(seconds, self._patience.wait_seconds), now_ns=now)
+            # Others with this key either wait for the rest of it, or fail at once where that is past the cap.
+            self._side.pause.extend(seconds, now_ns=now)
         await self._wait(seconds, failure)
         self._retries += 1
 

@@ -290,6 +290,10 @@ async def test_a_pause_longer_than_the_cap_ends_the_attempt(retry_after: str, *,
         assert case.clock.slept == []
         again = await case.ask(stream=stream)
         assert again.json()["error"]["type"] == "proctor_provider_unavailable"
+        other = await case.gateway.open(CellKey("error-root-cause", "sql", "real", 2))
+        async with case.gateway.agent(other) as agent:
+            assert (await agent.post("/v1/messages", json=ask_body())).status_code == 502
+        assert case.clock.slept == []
         assert len(case.server.seen) == 1
         record = await case.end(ProcessExit(ExitCause.EXITED, 1))
         assert record.outcome is Outcome.INFRA_ERROR

@@ -179,6 +179,8 @@ def test_a_pause_is_as_long_as_asked_for() -> None:
     """P23: what the provider names is honoured, else pauses grow to a cap with jitter."""
     asked = ProviderFailure(Meaning.RETRY, "x", retry_after=90)
     assert choose_pause(0, asked, most=30, jitter=0) == 90
+    hurried = ProviderFailure(Meaning.RETRY, "x", retry_after=0)
+    assert [choose_pause(retry, hurried, most=30, jitter=0) for retry in (0, 1, 20)] == [0.1, 0.2, 5]
     silent = ProviderFailure(Meaning.RETRY, "x")
     assert [choose_pause(retry, silent, most=30, jitter=0) for retry in (0, 3, 9, 10_000)] == [0.5, 4, 15, 15]
 

@@ -18,6 +18,8 @@ _OUT_OF_CREDIT = "credit balance is too low"
 
 _MAX_HINT_SECONDS = 10 * 365 * 86_400
 _FIRST_PAUSE_SECONDS = 1.0
+_LEAST_PAUSE_SECONDS = 0.1
+_MOST_FLOOR_SECONDS = 5.0
 
 
 class Meaning(StrEnum):
@@ -90,9 +92,11 @@ def choose_pause(retry: int, failure: ProviderFailure, *, most: float, jitter: f
         most: longest pause that is chosen here.
         jitter: between 0 and 1, so that cells don't come back all at once.
     """
+    growth = float(1 << min(retry, 30))
     if failure.retry_after is not None:
-        return failure.retry_after
-    pause = min(_FIRST_PAUSE_SECONDS * float(1 << min(retry, 30)), most)
+        # A provider that says 0 again and again must not be asked a thousand times a second.
+        return max(failure.retry_after, min(_LEAST_PAUSE_SECONDS * growth, _MOST_FLOOR_SECONDS))
+    pause = min(_FIRST_PAUSE_SECONDS * growth, most)
     return pause * (0.5 + jitter / 2)
 
 
