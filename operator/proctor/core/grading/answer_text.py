@@ -57,6 +57,9 @@ _HIDDEN = {
 
 _SHOWN = _HIDDEN | {ord(sign): plain for sign, plain in _SAME.items()}
 
+_SHOWN_ASCII = {code: plain for code, plain in _SHOWN.items() if code < ord("\x80")}
+"""Most answers are ASCII, for which a small table is much quicker."""
+
 _MIXED = re2.compile(r"[\p{Latin}][\p{Cyrillic}\p{Greek}]|[\p{Cyrillic}\p{Greek}][\p{Latin}]")
 
 
@@ -73,9 +76,7 @@ def normalise_text(text: str) -> str:
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if text.isascii():
-        # Most answers: nothing to normalise but control characters.
-        plain = text.replace("`", "'").replace("\r", "\n")
-        return plain if plain.isprintable() else "".join(sign for sign in plain if sign.isprintable() or sign in "\n\t")
+        return text.translate(_SHOWN_ASCII)
     shown = text.translate(_SHOWN)
     compatible = unicodedata.normalize("NFKC", shown)
     if compatible != shown:

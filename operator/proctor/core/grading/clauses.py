@@ -125,7 +125,8 @@ _GLUE_WORDS = (
 )
 _GLUE = frozenset(_GLUE_WORDS.split())
 _LISTING_WORDS = 6
-_ENDINGS = ".!?"
+_ENDINGS = frozenset(".!?")
+_CLOSERS = frozenset(".!?\"')]")
 _ABBREVIATIONS = frozenset(
     {"e.g.", "i.e.", "etc.", "vs.", "approx.", "ca.", "min.", "max.", "sec.", "resp.", "incl.", "cf."}
 )
@@ -171,8 +172,7 @@ def _sentences(text: str) -> Iterator[str]:
     words: list[str] = []
     for word in text.split():
         words.append(word)
-        bare = word.rstrip("\"')]")
-        if bare[-1:] in tuple(_ENDINGS) and word not in _ABBREVIATIONS and bare.strip("(") not in _ABBREVIATIONS:
+        if word[-1] in _CLOSERS and word.rstrip("\"')]")[-1:] in _ENDINGS and word.strip("()\"'") not in _ABBREVIATIONS:
             yield " ".join(words)
             words = []
     if words:
@@ -223,7 +223,7 @@ def _head_of_denial(text: str) -> str:
 
 
 def _has_verb(words: list[str]) -> bool:
-    return any(word.strip(".,;:!()'\"") in _FINITE or word.endswith("n't") for word in words)
+    return any(word in _FINITE or word.endswith("n't") or word.strip(".,;:!()'\"") in _FINITE for word in words)
 
 
 def _cut(words: list[str]) -> Iterator[list[str]]:

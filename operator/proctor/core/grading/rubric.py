@@ -32,6 +32,7 @@ class Rubric:
         echoes: recognises sentences of the brief.
         digest: names the rubric in grades.
         facts: the facts' values as text.
+        negative_ids: the criteria that an answer must not meet.
     """
 
     criteria: tuple[Criterion, ...]
@@ -42,11 +43,7 @@ class Rubric:
     echoes: Echo
     digest: str
     facts: dict[str, str]
-
-    @property
-    def negative_ids(self) -> tuple[str, ...]:
-        """The criteria that an answer must not meet."""
-        return tuple(line.id for line in self.criteria if line.polarity is Polarity.NEGATIVE)
+    negative_ids: tuple[str, ...]
 
 
 def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
@@ -82,6 +79,7 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
         echoes=Echo(told),
         digest=key.rubric_digest,
         facts=texts,
+        negative_ids=tuple(line.id for line in key.criteria if line.polarity is Polarity.NEGATIVE),
     )
 
 
