@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import pytest
 
 from support.gateway import CELL, make_suite
 from support.gateway_process import make_config, start_gateway
+from support.local_runs import SQL_SERVER
 
 SUITE = make_suite().to_file()
 
@@ -45,3 +50,43 @@ def test_a_wrong_configuration_is_told_without_its_values() -> None:
     assert ended.returncode == 64
     assert b"colour" in ended.stderr
     assert b"secret" not in ended.stderr
+
+
+def find_processes(mark: str) -> set[int]:
+    """Processes whose command line has a mark."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    found.add(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "left"])
+@pytest.mark.parametrize("sandbox", [pytest.param("bwrap", marks=pytest.mark.sandbox), "none"])
+def test_servers_end_with_their_gateway(sandbox: str, *, killed: bool) -> None:
+    """M-A5, M-D6: however the gateway ends, nothing that it started is left."""
+    mark = f"--mark-{secrets.token_hex(8)}"
+    suite = SUITE | {
+        "servers": [{"name": "sql", "stdio": {"command": ["python3", str(SQL_SERVER), mark]}, "deniedTools": []}]
+    }
+    with start_gateway(suite, sandbox=sandbox) as gateway:
+        with gateway.control() as control:
+            opened = control.post(
+                "/runs/attempts", json={"cell": str(CELL), "attempt": 1, "deadlineSeconds": 60}
+            ).json()
+            with gateway.client(opened["socket"], opened["token"]) as agent:
+                assert agent.get("/tools").status_code == 200
+        assert find_processes(mark)
+        if killed:
+            gateway.process.kill()
+            gateway.process.wait()
+        else:
+            assert gateway.stop() == 0
+        given_up = time.monotonic() + 30
+        while find_processes(mark) and time.monotonic() < given_up:
+            time.sleep(0.05)
+        assert find_processes(mark) == set()
