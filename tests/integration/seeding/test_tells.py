@@ -22,7 +22,7 @@ from support.seeding import ANCHOR, SHIPPED
 
 pytestmark = [pytest.mark.engine]
 
-REDRAWS = 40
+REDRAWS = 34
 HIGHEST_AUC = 0.53
 DATABASE = "ds_00000000000000ff_1"
 PLANTED = "(SELECT TraceId FROM otel_traces WHERE SpanAttributes['error.type'] = 'DBTimeout')"
