@@ -23,7 +23,10 @@ def render_outcome(outcome: RunOutcome) -> str:
 
 def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, directory: str) -> str:
     """Return the same of a run whose parts were read back."""
-    return render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
+    table = render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
+    # Whoever reads the scores has to know under which conditions they came about.
+    waived = [condition.message for condition in run.status.conditions if condition.reason == "Waived"]
+    return "\n".join([table, *(f"note: {message}" for message in waived)])
 
 
 def is_colour_wanted() -> bool:

@@ -59,12 +59,13 @@ def run(
 
         if sandbox not in set(SandboxChoice):
             raise typer.BadParameter(f"{sandbox!r} is neither bwrap nor none", param_hint="--sandbox")
-        wanted = _load(suite, model=model, base_url=base_url, replicates=replicates)
-        own = (scenarios,) if scenarios is not None else ()
+        own = (scenarios.expanduser().absolute(),) if scenarios is not None else ()
+        folders = (*own, shipped_scenarios_dir())
+        wanted = _load(suite, folders, model=model, base_url=base_url, replicates=replicates)
         request = RunRequest(
             suite=wanted,
             data_dir=(data_dir or default_data_dir()).expanduser().absolute(),
-            scenarios_dirs=(*(folder.expanduser().absolute() for folder in own), shipped_scenarios_dir()),
+            scenarios_dirs=folders,
             secrets_dir=secrets,
             sandbox=SandboxChoice(sandbox),
             allowed_hosts=tuple(allow_host or ()),
@@ -82,11 +83,13 @@ def run(
         raise typer.Exit(_finish(outcome, as_json=as_json))
 
 
-def _load(path: Path, *, model: str | None, base_url: str | None, replicates: int | None) -> EvalSuite:
+def _load(
+    path: Path, scenario_dirs: tuple[Path, ...], *, model: str | None, base_url: str | None, replicates: int | None
+) -> EvalSuite:
     from proctor.api.loading import load_suite
     from proctor.local.overrides import change_spec, replace_models
 
-    suite = load_suite(path)
+    suite = load_suite(path, scenario_dirs=scenario_dirs)
     if model is not None:
         suite = replace_models(suite, model, base_url=base_url)
     elif base_url is not None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
+from datetime import datetime
 from pathlib import Path
 
-from proctor.api.run import CellCounts, EvalRun, Phase, Verdict
+from proctor.api.gate import Enforcement
+from proctor.api.run import CellCounts, Condition, ConditionStatus, ConditionType, EvalRun, Phase, Verdict
 from proctor.clock import utc_now
-from proctor.local.durable import translate_os_error, write_atomic
+from proctor.local.durable import write_atomic
+from proctor.local.locks import read_holder
 from proctor.local.rundir import find_run
+from proctor.reconcile.conditions import Standing, build_conditions
+from proctor.reconcile.observed import Isolation
+
+_REASON = "CancelRequested"
+_END_STATES = {"pending": "cancelled", "running": "cancelled"}
+_SUMMARY = "cancelled by request; grades and trajectories are kept"
 
 
 def cancel_run(data_dir: Path, name: str) -> str:
@@ -24,14 +31,18 @@ def cancel_run(data_dir: Path, name: str) -> str:
     if run.status.terminal:
         return f"run {directory.name} has ended already: {run.status.verdict}"
     write_atomic(directory.cancel_request, b"")
-    if not _lock_is_free(data_dir):
-        # Whoever holds the lock may be at work on this very run, and sees the request within a second.
+    if read_holder(data_dir) == directory.name:
+        # It sees the request within a second.
         return f"run {directory.name} is asked to end; its executor ends its cells and makes it Cancelled"
-    directory.write_run(_cancelled(run), directory.read_cells())
+    cells = [
+        cell | {"state": _END_STATES.get(str(cell.get("state")), cell.get("state"))} for cell in directory.read_cells()
+    ]
+    directory.write_run(_cancelled(run), cells)
     return f"run {directory.name} is Cancelled"
 
 
 def _cancelled(run: EvalRun) -> EvalRun:
+    now = utc_now()
     cells = run.status.cells
     counts = CellCounts(
         total=cells.total,
@@ -43,28 +54,31 @@ def _cancelled(run: EvalRun) -> EvalRun:
     status = run.status.model_copy(
         update={
             "verdict": Verdict.CANCELLED,
-            "reason": "CancelRequested",
-            "summary": "cancelled by request; grades and trajectories are kept",
+            "reason": _REASON,
+            "summary": _SUMMARY,
             "phase": Phase.COMPLETE,
             "observed_generation": run.metadata.generation or 1,
-            "ended": utc_now(),
+            "ended": now,
             "cells": counts,
+            "conditions": _conclude(run, now),
         }
     )
     return run.model_copy(update={"status": status})
 
 
-def _lock_is_free(data_dir: Path) -> bool:
-    path = data_dir / "lock"
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    except OSError as e:
-        raise translate_os_error(e, f"opening {path}") from e
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    else:
-        return True
-    finally:
-        os.close(descriptor)
+def _conclude(run: EvalRun, now: datetime) -> tuple[Condition, ...]:
+    before = {condition.type: condition.status for condition in run.status.conditions}
+    isolated = before.get(ConditionType.NETWORK_ENFORCED) is ConditionStatus.TRUE
+    standing = Standing(
+        verdict=Verdict.CANCELLED,
+        enforcement=run.status.enforcement or Enforcement.ENFORCE,
+        reason=_REASON,
+        summary=_SUMMARY,
+        suspended=False,
+        seeded=before.get(ConditionType.SEEDED) is ConditionStatus.TRUE,
+        isolation=Isolation.ENFORCED if isolated else Isolation.UNPROVEN,
+        cells_may_start=False,
+        graded=True,
+    )
+    generation = run.metadata.generation or 1
+    return build_conditions(standing, run.status.conditions, generation=generation, now=now)

@@ -14,6 +14,7 @@ from typing import Any
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
+from proctor.local.background import Background
 from proctor.local.children import Child
 from proctor.local.control import POLL_SECONDS, Door, GatewayControl, OpenProgress
 from proctor.reconcile.observed import GatewaySeen, ProbeSeen, Readiness
@@ -48,7 +49,7 @@ class Gateway:
         build_config: returns the gateway's configuration but for what is drawn here; called for every start.
         sockets_root: a folder with a short path; each start gets a folder in it.
         log: takes its standard error.
-        notify: called whenever something changed.
+        background: runs what goes on beside the passes.
     """
 
     def __init__(
@@ -57,12 +58,12 @@ class Gateway:
         *,
         sockets_root: Path,
         log: Path,
-        notify: Callable[[], None],
+        background: Background,
     ) -> None:
         self._build_config = build_config
         self._sockets_root = sockets_root
         self._log = log
-        self._notify = notify
+        self._background = background
         self._life: _Incarnation | None = None
         self._starts = 0
         self._message = ""
@@ -108,15 +109,14 @@ class Gateway:
         if self._life is None:
             self._starts += 1
             self._life = _Incarnation(self._starts)
-            self._task = asyncio.create_task(self._live(self._life))
+            self._task = self._background.spawn(self._live(self._life))
 
     def probe(self) -> None:
         """Begin to probe the servers, unless that is done or going on."""
         life = self._life
         if life is not None and life.ready and life.probes is None and not life.probing:
             life.probing = True
-            life_task = asyncio.create_task(self._probe(life))
-            life_task.add_done_callback(lambda _: self._notify())
+            self._background.spawn(self._probe(life))
 
     async def open(self, key: AttemptKey, *, deadline_seconds: int) -> tuple[int, Door]:
         """Open an attempt; return the incarnation that it belongs to and its door.
@@ -157,8 +157,8 @@ class Gateway:
     async def _live(self, life: _Incarnation) -> None:
         try:
             await self._run(life)
-        except Terminal as error:
-            self.faults.append(error)
+        except (Terminal, InvalidInput) as error:
+            self.faults.append(Terminal(str(error)))
         except TimeoutError:
             self._message = f"it did not get ready within {_START_SECONDS:.0f} s"
         except ProctorError as error:
@@ -173,7 +173,7 @@ class Gateway:
             if life.control is not None:
                 await life.control.close()
             self._life = None
-            self._notify()
+            self._background.notify()
 
     async def _run(self, life: _Incarnation) -> None:
         token = secrets.token_hex(32)
@@ -192,7 +192,7 @@ class Gateway:
         life.control = GatewayControl(control, token)
         count = await self._follow_once(life, 0, wait=0)
         life.ready = True
-        self._notify()
+        self._background.notify()
         following = asyncio.create_task(self._follow(life, count))
         watching = asyncio.create_task(self._watch(life))
         try:
@@ -216,7 +216,7 @@ class Gateway:
         for record in records:
             self._ended.setdefault(record.key, record)
         if records:
-            self._notify()
+            self._background.notify()
         return count + len(records)
 
     async def _watch(self, life: _Incarnation) -> None:

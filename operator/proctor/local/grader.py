@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from proctor.core.ids import CellKey
-from proctor.errors import Terminal
+from proctor.errors import InvalidInput, Terminal
+from proctor.local.background import Background
 from proctor.local.children import Child
 from proctor.reconcile.observed import GraderSeen, GraderState, GradeSeen
 
@@ -25,7 +26,7 @@ class Grader:
         build_config: returns the grader's configuration; called for every start.
         summary: the file that it replaces in one step whenever it has graded something.
         log: takes its standard error.
-        notify: called whenever something changed.
+        background: runs what goes on beside the passes.
     """
 
     def __init__(
@@ -34,12 +35,12 @@ class Grader:
         *,
         summary: Path,
         log: Path,
-        notify: Callable[[], None],
+        background: Background,
     ) -> None:
         self._build_config = build_config
         self._summary = summary
         self._log = log
-        self._notify = notify
+        self._background = background
         self._child: Child | None = None
         self._starting = False
         self._starts = 0
@@ -70,7 +71,7 @@ class Grader:
             self._state = GraderState.RUNNING
             self._finishing = False
             self._starts += 1
-            self._task = asyncio.create_task(self._live())
+            self._task = self._background.spawn(self._live())
 
     def finish(self) -> None:
         """Tell the process that no more attempts end; it grades the rest and ends."""
@@ -88,12 +89,12 @@ class Grader:
     async def _live(self) -> None:
         try:
             self._child = await Child.start("proctor.jobs.grade", self._build_config(), log=self._log)
-            self._notify()
+            self._background.notify()
             while await self._child.read_line():
-                self._notify()  # it writes a line whenever its summary has changed
+                self._background.notify()  # it writes a line whenever its summary has changed
             code = await self._child.wait()
-        except Terminal as error:
-            self.faults.append(error)
+        except (Terminal, InvalidInput) as error:
+            self.faults.append(Terminal(str(error)))
             self._state = GraderState.FAILED
         else:
             self._message = self._child.last_words()
@@ -102,7 +103,7 @@ class Grader:
             self._state = GraderState.FINISHED if code == 0 and self._finishing else GraderState.FAILED
         finally:
             self._child = None
-            self._notify()
+            self._background.notify()
 
     def _read_summary(self) -> GraderSeen:
         try:

@@ -52,6 +52,35 @@ async def hold_data_dir(
         os.close(descriptor)
 
 
+def note_holder(data_dir: Path, name: str) -> None:
+    """Say in the lock what its holder, this process, is at work on now.
+
+    Raises:
+        Terminal: it can't be written.
+    """
+    path = data_dir / "lock"
+    try:
+        path.write_bytes(name.encode()[:_MAX_HOLDER])
+    except OSError as e:
+        raise translate_os_error(e, f"writing {path}") from e
+
+
+def read_holder(data_dir: Path) -> str | None:
+    """Return what the lock's holder is at work on; None if nobody holds it."""
+    try:
+        descriptor = os.open(data_dir / "lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return os.pread(descriptor, _MAX_HOLDER, 0).decode("utf-8", "replace")
+    else:
+        return None
+    finally:
+        os.close(descriptor)
+
+
 async def _acquire(descriptor: int, on_wait: Callable[[str], None], stop: asyncio.Event) -> bool:
     told: str | None = None
     while not stop.is_set():

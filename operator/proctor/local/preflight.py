@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from proctor.adapters.sandbox.availability import sandbox_available
 from proctor.adapters.sandbox.commands import find_program
-from proctor.api.suite import AgentRuntime, EvalSuiteSpec
+from proctor.api.locality import unsupported_locally
+from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.errors import InvalidInput
 from proctor.local.request import RunRequest, SandboxChoice
@@ -26,7 +27,7 @@ def check_request(request: RunRequest) -> None:
         *_check_scenarios(request),
         *_check_commands(request.suite.spec),
         *_check_hosts(request),
-        *_check_agent(request.suite.spec),
+        *unsupported_locally(request.suite.spec),
         *_check_sandbox(request),
     ]
     if problems:
@@ -54,8 +55,6 @@ def _check_commands(suite: EvalSuiteSpec) -> Iterator[str]:
     for server in suite.servers:
         command = server.stdio.command if server.stdio is not None else server.http.command if server.http else None
         if command is None:
-            if server.http is None or server.http.url is None:
-                yield f"server {server.name!r}: it has no command; on one machine the command runs, not the image"
             continue
         try:
             find_program(command[0], search_path())
@@ -73,11 +72,6 @@ def _check_hosts(request: RunRequest) -> Iterator[str]:
         parts = urlsplit(url)
         if parts.netloc not in allowed and parts.hostname not in allowed:
             yield f"{what}: host {parts.netloc} is not allowed; if it may see the key, add --allow-host {parts.netloc}"
-
-
-def _check_agent(suite: EvalSuiteSpec) -> Iterator[str]:
-    if suite.agent.runtime is not AgentRuntime.BUILTIN:
-        yield f"agent.runtime {suite.agent.runtime}: only Builtin runs on one machine yet"
 
 
 def _check_sandbox(request: RunRequest) -> Iterator[str]:

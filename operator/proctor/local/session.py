@@ -18,7 +18,7 @@ from proctor.api.loading import digest_suite
 from proctor.api.run import EvalRun
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import utc_now
-from proctor.errors import Terminal
+from proctor.errors import ProctorError, Terminal
 from proctor.local.agents import Agents
 from proctor.local.background import Background
 from proctor.local.cells import render_cells
@@ -28,8 +28,8 @@ from proctor.local.grader import Grader
 from proctor.local.journal import AttemptJournal
 from proctor.local.kept_engine import KeptEngine
 from proctor.local.launching import build_launcher
-from proctor.local.locks import hold_data_dir
-from proctor.local.orders import Orders
+from proctor.local.locks import hold_data_dir, note_holder
+from proctor.local.orders import RESULTS_DATABASE, Orders
 from proctor.local.preflight import check_request
 from proctor.local.request import RunRequest, SandboxChoice
 from proctor.local.rundir import RunDir, create_run, find_resumable
@@ -116,6 +116,7 @@ async def execute_run(request: RunRequest, view: View) -> RunOutcome | None:
             if not is_held:
                 return None
             directory, run = _find_or_create(request, view)
+            note_holder(request.data_dir, directory.name)
             async with _open_session(request, directory, run, secrets) as session:
                 return await session.run(view, stop)
 
@@ -202,7 +203,32 @@ class _Session:
         if not snapshot.status.terminal:
             view.say("stopping: ending open cells")
             self.write(*await self._world.withdraw(snapshot))
+        await self._store_run(view)
         return RunOutcome(self._run, self._suite, self._cells, self._directory, stop.timed_out)
+
+    async def _store_run(self, view: View) -> None:
+        """Put the run beside its trajectories; run.json stays what counts, so a failure is told and no more."""
+        from proctor.adapters.clickhouse.results import ResultsStore, RunRow
+
+        status = self._run.status
+        row = RunRow(
+            run=self._run.metadata.uid or "",
+            name=self._directory.name,
+            suite=self._run.spec.suite_ref.name,
+            suite_digest=digest_suite(self._suite),
+            created=status.started or utc_now(),
+            verdict=status.verdict.value,
+            payload=json.dumps(self._run.to_file(), ensure_ascii=False),
+        )
+        try:
+            store = ResultsStore(self._results.endpoint, RESULTS_DATABASE)
+            try:
+                await store.migrate()
+                await store.write_run(row)
+            finally:
+                await store.close()
+        except ProctorError as error:
+            view.say(f"the results store has no row of this run: {error}")
 
     def write(self, run: RunSnapshot, observed: Observed) -> None:
         """Keep the status of a pass in run.json.
@@ -261,12 +287,17 @@ class _Session:
             datasets=self._datasets,
             secrets=secrets,
         )
-        notify = self._changed.set
         gateway = Gateway(
-            orders.build_gateway, sockets_root=sockets_root, log=self._directory.log("gateway"), notify=notify
+            orders.build_gateway,
+            sockets_root=sockets_root,
+            log=self._directory.log("gateway"),
+            background=self._background,
         )
         grader = Grader(
-            orders.build_grader, summary=self._directory.summary, log=self._directory.log("grader"), notify=notify
+            orders.build_grader,
+            summary=self._directory.summary,
+            log=self._directory.log("grader"),
+            background=self._background,
         )
         agents = Agents(
             journal,
