@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ class Gateway:
 
     def __init__(
         self,
-        build_config: Callable[[], Mapping[str, Any]],
+        build_config: Callable[[], Awaitable[Mapping[str, Any]]],
         *,
         sockets_root: Path,
         log: Path,
@@ -180,7 +180,7 @@ class Gateway:
         sockets = self._sockets_root / f"g{life.number}"
         sockets.mkdir(mode=0o700)
         config = {
-            **self._build_config(),
+            **await self._build_config(),
             "runKey": self._run_key,
             "operatorToken": token,
             "socketsDir": str(sockets),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ class Grader:
 
     def __init__(
         self,
-        build_config: Callable[[], Mapping[str, Any]],
+        build_config: Callable[[], Awaitable[Mapping[str, Any]]],
         *,
         summary: Path,
         log: Path,
@@ -88,7 +88,7 @@ class Grader:
 
     async def _live(self) -> None:
         try:
-            self._child = await Child.start("proctor.jobs.grade", self._build_config(), log=self._log)
+            self._child = await Child.start("proctor.jobs.grade", await self._build_config(), log=self._log)
             self._background.notify()
             while await self._child.read_line():
                 self._background.notify()  # it writes a line whenever its summary has changed

@@ -23,9 +23,12 @@ RESULTS_DATABASE = "proctor"
 class ResultsSide(Protocol):
     """Where results go."""
 
-    @property
-    def endpoint(self) -> Endpoint:
-        """The administrator's endpoint."""
+    async def ready(self) -> Endpoint:
+        """Return the administrator's endpoint once it answers.
+
+        Raises:
+            Terminal: it never will.
+        """
         ...
 
 
@@ -51,26 +54,35 @@ class Orders:
     datasets: RunDatasets
     secrets: Mapping[str, str] = field(repr=False)
 
-    def build_gateway(self) -> Mapping[str, Any]:
-        """Return the gateway's configuration, but for what is drawn at every start."""
+    async def build_gateway(self) -> Mapping[str, Any]:
+        """Return the gateway's configuration, but for what is drawn at every start.
+
+        Raises:
+            InvalidInput: a scenario's brief or policies are at fault.
+            Terminal: there is nowhere to keep results.
+        """
         return {
             "run": self.run,
             "suite": self.suite.to_file(),
             "scenarios": {scenario.name: self._build_scenario(scenario.name) for scenario in self.suite.scenarios},
             "secrets": dict(self.secrets),
-            "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
+            "store": render_login((await self.results.ready()).in_database(RESULTS_DATABASE)),
             "spoolDir": str(self.directory.spool),
             "sandbox": self.request.sandbox.value,
             "privateDirs": [str(path) for path in self.request.private_dirs],
             "allowedHosts": [*DEFAULT_ALLOWED_HOSTS, *self.request.allowed_hosts],
         }
 
-    def build_grader(self) -> Mapping[str, Any]:
-        """Return the grader's configuration."""
+    async def build_grader(self) -> Mapping[str, Any]:
+        """Return the grader's configuration.
+
+        Raises:
+            Terminal: there is nowhere to keep results, or no facts to grade by.
+        """
         return {
             "run": self.run,
             "suite": self.suite.to_file(),
-            "store": render_login(self.results.endpoint.in_database(RESULTS_DATABASE)),
+            "store": render_login((await self.results.ready()).in_database(RESULTS_DATABASE)),
             "scenarios": {
                 scenario.name: {
                     "directory": str(self.request.scenario_dir(scenario.name)),

@@ -190,7 +190,6 @@ class _Session:
             Terminal: the run's files can't be written, or no results can be kept.
         """
         self._results.start()
-        await self._results.ready()
         executor = Executor(
             world=self._world,
             sink=self,
@@ -221,7 +220,7 @@ class _Session:
             payload=json.dumps(self._run.to_file(), ensure_ascii=False),
         )
         try:
-            store = ResultsStore(self._results.endpoint, RESULTS_DATABASE)
+            store = ResultsStore(await self._results.ready(), RESULTS_DATABASE)
             try:
                 await store.migrate()
                 await store.write_run(row)
