@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,16 @@ class Grader:
             return GraderSeen()
         stamp = (stat.st_mtime_ns, stat.st_ino)
         if self._read is None or self._read[0] != stamp:
-            self._read = (stamp, parse_summary(self._summary.read_bytes()[:MAX_SUMMARY_BYTES]))
+            seen = parse_summary(self._summary.read_bytes()[:MAX_SUMMARY_BYTES])
+            self._read = (stamp, seen if self._read is None else merge_summaries(self._read[1], seen))
         return self._read[1]
+
+
+def merge_summaries(before: GraderSeen, after: GraderSeen) -> GraderSeen:
+    """Return the newer summary with what a grader that was started again has not read back yet."""
+    if before.rubric_digest != after.rubric_digest or before.judge_digest != after.judge_digest:
+        return after
+    return replace(after, grades={**before.grades, **after.grades})
 
 
 def parse_summary(body: bytes) -> GraderSeen:

@@ -49,7 +49,7 @@ def _find_errors(run: RunSnapshot, observed: Observed, now: datetime) -> Iterato
     yield from _find_process_errors(observed)
     for probe in observed.probes or ():
         if probe.reason:
-            yield probe.reason, f"server {probe.server} on {probe.scenario}: {probe.message}"
+            yield probe.reason, f"on {probe.scenario}: {probe.message}"  # which names the server
     change = find_change(run.status.digests, read_digests(run, observed)) if is_fixed(run) else None
     if change is not None:
         yield "DigestChanged", change

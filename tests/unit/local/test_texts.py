@@ -16,7 +16,7 @@ from proctor.core.ids import CellKey
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource
 from proctor.errors import InvalidInput, Terminal
-from proctor.local.grader import parse_summary
+from proctor.local.grader import merge_summaries, parse_summary
 from proctor.local.overrides import change_spec, replace_models
 from support.runs import NOW, make_record, make_suite
 
@@ -106,6 +106,9 @@ def test_a_graders_summary_is_read_strictly() -> None:
     assert seen.grades[CELL].score == Decimal("0.75")
     assert seen.grades[CELL].attempt == 2
     assert seen.grades[replace(CELL, replicate=2)].score is None
+    fresh = replace(seen, grades={})
+    assert merge_summaries(seen, fresh).grades == seen.grades
+    assert merge_summaries(seen, replace(fresh, rubric_digest="cd")).grades == {}
     for bad in (b"", b"[]", b'{"grades": []}', b'{"grades": {"x": {}}}', body.replace(b'"0.75"', b'"much"')):
         with pytest.raises(Terminal, match="summary"):
             parse_summary(bad)
