@@ -90,7 +90,7 @@ def say(text: str, *, stop_reason: str = "end_turn") -> dict[str, Any]:
     }
 
 
-def play_text(policy: str, *, scenario: str, server: object) -> Callable[[dict[str, Any]], dict[str, Any]]:  # noqa: ARG001
+def play_text(policy: str, *, scenario: str, sql_tool: object) -> Callable[[dict[str, Any]], dict[str, Any]]:  # noqa: ARG001
     """Scripted models that only say which policy they are."""
     return lambda _: say(f"played {policy}")
 

@@ -16,12 +16,13 @@ import httpx
 from proctor.adapters.mcp.launch import DatasetAccess, PlainLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.api.server import Server
+from proctor.core.ids import CellKey
 from proctor.core.trajectory.events import Event, EventKind
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.attempts import OpenedAttempt
 from proctor.gateway.doors import mcp, tools
 from proctor.gateway.toolboxes import ServersSpec, Toolboxes
-from support.gateway import RunningGateway, make_suite, run_gateway
+from support.gateway import CELL, RunningGateway, make_suite, run_gateway
 
 SERVERS = Path(__file__).parent / "mcp_servers"
 SCENARIO = "error-root-cause"
@@ -131,7 +132,13 @@ def read_messages(response: httpx.Response) -> list[dict[str, Any]]:
 
 @asynccontextmanager
 async def open_cell(
-    server: Server, *, agent: Mapping[str, Any] | None = None, probe: bool = False, **more: Any
+    server: Server,
+    *,
+    agent: Mapping[str, Any] | None = None,
+    probe: bool = False,
+    cell: CellKey = CELL,
+    parts: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> AsyncIterator[Cell]:
     """A gateway with one open attempt of a cell over a server under test."""
     toolboxes = make_toolboxes(server, **more)
@@ -139,11 +146,11 @@ async def open_cell(
     routes = [*tools.routes, *mcp.routes]
     try:
         async with run_gateway(
-            tool_routes=routes, suite=suite, open_toolbox=toolboxes.open, probe=toolboxes.probe
+            tool_routes=routes, suite=suite, open_toolbox=toolboxes.open, probe=toolboxes.probe, **(parts or {})
         ) as gateway:
             if probe:
                 await toolboxes.probe()
-            opened = await gateway.open()
+            opened = await gateway.open(cell)
             async with gateway.agent(opened) as client:
                 yield Cell(gateway, opened, client, toolboxes)
     finally:

@@ -14,7 +14,6 @@ from proctor.adapters.mcp.launch import PlainLauncher, ServerLauncher
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
-from proctor.api.server import Server
 from proctor.bootstrap.gateway_config import GatewayConfig, SandboxMode
 from proctor.bootstrap.record_store import Sink, open_sink
 from proctor.bootstrap.server_launcher import SandboxLauncher
@@ -51,13 +50,14 @@ class GatewayParts:
     engine_refusals: Callable[[str], int]
     open_provider: Callable[[AnthropicModel], MessagesClient]
 
-    def open_scripted(self, policy: str, *, scenario: str, server: Server) -> Callable[[JsonObject], JsonObject]:
+    def open_scripted(
+        self, policy: str, *, scenario: str, sql_tool: SqlTool | None
+    ) -> Callable[[JsonObject], JsonObject]:
         """Return a scripted model for one attempt.
 
         Raises:
             InvalidInput: the scenario has no such policy.
         """
-        sql_tool = None if server.sql_tool is None else SqlTool(server.sql_tool.name, server.sql_tool.argument)
         context = ScriptContext(sql_tool=sql_tool, policies=self.policies[scenario])
         find_policy(policy, context.policies)
         return lambda body: reply(policy, body, context)

@@ -53,6 +53,7 @@ class DatasetLogin(_Section):
     user: _Text
     password: SecretStr
     database: _Text
+    secure: bool = False
 
 
 class ScenarioParts(_Section):

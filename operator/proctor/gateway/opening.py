@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 
 from proctor.api.model import Model, Price
+from proctor.api.server import Server
 from proctor.api.suite import Agent
+from proctor.core.agents.scripted import REFERENCE_SQL, SqlTool
 from proctor.core.gatewaypolicy.budget import Budget, BudgetLimits
 from proctor.core.gatewaypolicy.pricing import TokenPrice
 from proctor.core.gatewaypolicy.tokens import TokenClaims
@@ -15,6 +17,7 @@ from proctor.gateway.attempt import Attempt, AttemptSpec
 from proctor.gateway.context import GatewayContext
 from proctor.gateway.model_side import ModelSide, ProviderSide, ScriptedSide, scripted_name
 from proctor.gateway.recorder import Recorder
+from proctor.gateway.reference_sql import plays_on_reference
 
 _MICROSECONDS = 1_000_000
 
@@ -89,5 +92,11 @@ def _model_side(context: GatewayContext, cell: CellKey, model: Model | None) -> 
             context.patience.pause_of(f"{model.anthropic.url} {model.anthropic.secret_key_ref}"),
         )
     policy = model.scripted.policy if model is not None and model.scripted is not None else str(cell.control)
-    server = context.suite.server(cell.server)
-    return ScriptedSide(scripted_name(policy), context.open_scripted(policy, scenario=cell.scenario, server=server))
+    tool = _find_sql_tool(cell, context.suite.server(cell.server))
+    return ScriptedSide(scripted_name(policy), context.open_scripted(policy, scenario=cell.scenario, sql_tool=tool))
+
+
+def _find_sql_tool(cell: CellKey, server: Server) -> SqlTool | None:
+    if plays_on_reference(cell, server):
+        return REFERENCE_SQL
+    return None if server.sql_tool is None else SqlTool(server.sql_tool.name, server.sql_tool.argument)

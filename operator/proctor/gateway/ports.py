@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from proctor.adapters.models.messages_client import ModelRequest, ProviderReply
 from proctor.api.model import AnthropicModel
-from proctor.api.server import Server
+from proctor.core.agents.scripted import SqlTool
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
@@ -55,8 +55,14 @@ class ScriptedModel(Protocol):
 class OpenScripted(Protocol):
     """Makes scripted models."""
 
-    def __call__(self, policy: str, *, scenario: str, server: Server) -> ScriptedModel:
-        """Return the policy for one attempt."""
+    def __call__(self, policy: str, *, scenario: str, sql_tool: SqlTool | None) -> ScriptedModel:
+        """Return the policy for one attempt.
+
+        Args:
+            policy: its name.
+            scenario: the scenario, which may have policies of its own.
+            sql_tool: the tool to ask through; None if there is none.
+        """
         ...
 
 

@@ -87,6 +87,7 @@ def build_servers(config: GatewayConfig, parts: GatewayParts) -> ServersSpec:
                 user=scenario.dataset.user,
                 password=scenario.dataset.password.get_secret_value(),
                 database=scenario.dataset.database,
+                secure=scenario.dataset.secure,
             )
             for name, scenario in config.scenarios.items()
         },

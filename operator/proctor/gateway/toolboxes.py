@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from proctor.adapters.mcp.channel import Channel, Failed
@@ -19,6 +19,8 @@ from proctor.core.gatewaypolicy.toollist import ToolListing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
 from proctor.errors import InvalidInput
 from proctor.gateway.attempt import Attempt
+from proctor.gateway.probing import ProbeCall, call_probe
+from proctor.gateway.reference_sql import ReferenceSql, plays_on_reference
 from proctor.gateway.shared_servers import SharedServer, SharedServers
 from proctor.gateway.toolbox import Toolbox
 from proctor.gateway.upstream import Upstream
@@ -52,6 +54,18 @@ class ServersSpec:
     engine_refusals: Callable[[str], int] = lambda _scenario: 0
 
 
+class Probed(NamedTuple):
+    """What Preflight saw of one server on one scenario.
+
+    Attributes:
+        listing: its tools; the error in it is why it can't be used.
+        call: the call of one of them, where one was made.
+    """
+
+    listing: ToolListing
+    call: ProbeCall | None
+
+
 class Toolboxes:
     """Opens toolboxes for attempts, and keeps the tool lists that Preflight saw."""
 
@@ -61,8 +75,13 @@ class Toolboxes:
         self._shared = SharedServers(spec.launcher, spec.limits)
 
     def open(self, attempt: Attempt) -> Toolbox:
-        """Return the tools of an attempt, and begin to start its server."""
+        """Return the tools of an attempt, and begin to start its server.
+
+        A control cell of a server without a SQL tool gets the reference server's: its rubric is tried all the same.
+        """
         server, scenario = attempt.server, attempt.key.cell.scenario
+        if plays_on_reference(attempt.key.cell, server):
+            return Toolbox(attempt, self._reference(scenario))
         toolbox = Toolbox(
             attempt,
             self._upstream(server, scenario),
@@ -74,44 +93,53 @@ class Toolboxes:
         return toolbox
 
     async def probe(self) -> dict[str, Any]:
-        """Start every server once for every scenario and pin its tools; the control door's answer."""
+        """Start every server once for every scenario and pin its tools; the control door's answer.
+
+        A server through which no control cell plays is called too: one that lists tools may still answer nothing.
+        """
         pairs = [(server, scenario) for server in self._spec.servers for scenario in self._spec.datasets]
         slots = asyncio.Semaphore(_PROBES_AT_ONCE)
 
         async def probe(server: str, scenario: str) -> dict[str, Any]:
             async with slots:
-                listing = await self.probe_one(server, scenario)
+                listing, call = await self.probe_one(server, scenario)
             return {
                 "server": server,
                 "scenario": scenario,
                 "tools": list(listing.served_names),
                 "digest": listing.digest,
+                "called": None if call is None else call.render(),
                 "error": listing.error,
             }
 
         return {"servers": list(await asyncio.gather(*(probe(*pair) for pair in pairs)))}
 
-    async def probe_one(self, server: str, scenario: str) -> ToolListing:
-        """Start one server for one scenario, list its tools, and pin them if they are usable."""
-        upstream = self._upstream(self._spec.servers[server], scenario)
+    async def probe_one(self, server: str, scenario: str) -> Probed:
+        """Start one server for one scenario, list its tools, call one where that tells something, and pin the list."""
+        spec = self._spec.servers[server]
+        upstream = self._upstream(spec, scenario)
+        call: ProbeCall | None = None
         seen: list[ToolListing] = []
         upstream.watch(seen.append)
         try:
             failed = await upstream.ready()
-            if failed is not None:
+            if failed is None and spec.sql_tool is None:
+                call = await call_probe(upstream, seen[-1].tools, error_field=spec.error_field)
+            problem = _find_problem(failed, call)
+            if problem:
                 log_tail = upstream.log_tail() or self._shared.log_tail(server, self._spec.datasets[scenario].database)
-                return ToolListing(error=self._explain(server, failed, log_tail))
+                return Probed(ToolListing(error=self._explain(server, problem, log_tail)), call)
         finally:
             await upstream.close()
         self._pinned[server, scenario] = seen[-1]
-        return seen[-1]
+        return Probed(seen[-1], call)
 
     async def close(self) -> None:
         """End the servers that cells share."""
         await self._shared.close()
 
-    def _explain(self, server: str, failed: Failed, log_tail: str) -> str:
-        text = f"server {server!r}: {failed.detail}"
+    def _explain(self, server: str, problem: str, log_tail: str) -> str:
+        text = f"server {server!r}: {problem}"
         if log_tail.strip():
             text += f"; the last of its log: {log_tail.strip()[-800:]}"
         passwords = (dataset.password for dataset in self._spec.datasets.values())
@@ -124,6 +152,12 @@ class Toolboxes:
         policy = ToolPolicy.of(server.allowed_tools, server.denied_tools)
         needed = (server.sql_tool.name,) if server.sql_tool is not None else ()
         return Upstream(connect, policy, self._spec.limits, needed=needed)
+
+    def _reference(self, scenario: str) -> Upstream:
+        async def connect() -> Channel:
+            return ReferenceSql(self._spec.datasets[scenario], self._spec.limits)
+
+        return Upstream(connect, ToolPolicy(), self._spec.limits)
 
     async def _target(self, server: Server, scenario: str) -> Target:
         elsewhere = self._spec.toolboxes.get((server.name, scenario))
@@ -173,6 +207,12 @@ class Toolboxes:
         if key not in self._spec.secrets:
             raise InvalidInput(f"server {server.name!r}: {item.name} refers to secret {key}, which is not given")
         return self._spec.secrets[key]
+
+
+def _find_problem(failed: Failed | None, call: ProbeCall | None) -> str:
+    if failed is not None:
+        return failed.detail
+    return call.problem if call is not None else ""
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ class DatasetAccess:
     user: str
     password: str = field(repr=False)
     database: str
+    secure: bool = False
 
 
 @dataclass(frozen=True, slots=True)

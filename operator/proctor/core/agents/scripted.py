@@ -44,12 +44,16 @@ class SqlTool:
     argument: str
 
 
+REFERENCE_SQL = SqlTool("run_sql", "query")
+"""The gateway's own tool, for control cells of a server that has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptContext:
     """What a scripted model knows beyond the request.
 
     Attributes:
-        sql_tool: the server's SQL tool; None if it declares none.
+        sql_tool: the tool to ask through; None if there is none.
         policies: the scenario's own policies; None plays the general ones only.
     """
 
