@@ -1,4 +1,4 @@
-"""Wiring of the grader: its configuration becomes a store, rubrics and weights."""
+"""Wiring of the grader: its configuration becomes a store, rubrics, weights and a judge."""
 
 from __future__ import annotations
 
@@ -13,12 +13,16 @@ from pydantic.alias_generators import to_camel
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results import GradeRow, ResultsStore
 from proctor.api.suite import EvalSuiteSpec
+from proctor.bootstrap.judge import JudgeParts, ScenarioKey, build_judge
 from proctor.core.agents.prompt import told_text
 from proctor.core.grading.attempts import digest_rubrics
+from proctor.core.grading.facts import FactValues
 from proctor.core.grading.marks import Weights
 from proctor.core.grading.rubric import Rubric, compile_rubric
+from proctor.core.ids import AttemptKey
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.brief import load_brief
+from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput
 
@@ -90,6 +94,10 @@ class GradeStore(Protocol):
         """Return the bodies of these digests that there are."""
         ...
 
+    async def events(self, key: AttemptKey) -> tuple[Event, ...]:
+        """Return an attempt's trajectory."""
+        ...
+
     async def grades(self, run: str) -> tuple[GradeRow, ...]:
         """Return a run's grades."""
         ...
@@ -114,6 +122,7 @@ class GraderParts:
         rubric_digest: one digest for them all.
         weights: the suite's.
         summary: the file to replace whenever something was graded.
+        judge: None for a suite that is graded by checks alone.
     """
 
     run: str
@@ -122,6 +131,7 @@ class GraderParts:
     rubric_digest: str
     weights: Weights
     summary: Path
+    judge: JudgeParts | None = None
 
 
 def parse_grader_config(line: bytes) -> GraderConfig:
@@ -142,11 +152,17 @@ def build_grader(config: GraderConfig) -> GraderParts:
     """Make a configuration's parts.
 
     Raises:
-        InvalidInput: a brief or an answer key is at fault, a fact is missing, or the suite wants a judge.
+        InvalidInput: a brief or an answer key is at fault, a fact is missing, or the judge can't be asked.
     """
-    if config.suite.judge.anthropic is not None:
-        raise InvalidInput("spec.judge: this version grades by checks alone: write `judge: {none: true}`")
-    rubrics = {name: _build_rubric(name, source) for name, source in config.scenarios.items()}
+    keys = {name: _load_key(name, source) for name, source in config.scenarios.items()}
+    rubrics = {name: _build_rubric(name, key, config.scenarios[name].facts) for name, key in keys.items()}
+    judge = build_judge(
+        config.suite,
+        {name: ScenarioKey(key.answer, key.brief, rubrics[name].facts) for name, key in keys.items()},
+        run=config.run,
+        secrets={name: secret.get_secret_value() for name, secret in config.secrets.items()},
+        allowed_hosts=config.allowed_hosts,
+    )
     told = config.suite.weights
     login: dict[str, Any] = config.store.model_dump(exclude={"password", "database"})
     return GraderParts(
@@ -155,13 +171,20 @@ def build_grader(config: GraderConfig) -> GraderParts:
         rubrics=rubrics,
         rubric_digest=digest_rubrics({name: rubric.digest for name, rubric in rubrics.items()}),
         weights=Weights(told.programmatic, told.judge, told.error_penalty_cap),
+        judge=judge,
         summary=config.summary,
     )
 
 
-def _build_rubric(name: str, source: ScenarioSource) -> Rubric:
+def _load_key(name: str, source: ScenarioSource) -> ScenarioKey:
     try:
-        told = told_text(load_brief(source.directory))
-        return compile_rubric(load_answer(source.directory), source.facts, told=told)
+        return ScenarioKey(load_answer(source.directory), load_brief(source.directory), {})
+    except InvalidInput as error:
+        raise InvalidInput(f"scenario {name}: {error}") from error
+
+
+def _build_rubric(name: str, key: ScenarioKey, facts: FactValues) -> Rubric:
+    try:
+        return compile_rubric(key.answer, facts, told=told_text(key.brief))
     except InvalidInput as error:
         raise InvalidInput(f"rubric of scenario {name}: {error}") from error

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,12 @@ from proctor.adapters.clickhouse.results import GradeRow
 from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_config
 from proctor.bootstrap.logging import set_up_logging
 from proctor.core.digests import canonical_json
-from proctor.core.grading.attempts import grade_attempt, select_attempts
-from proctor.core.grading.marks import Ungraded
-from proctor.core.grading.rendering import render_grade
+from proctor.core.grading.agreement import measure_agreement
+from proctor.core.grading.attempts import select_attempts
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
+from proctor.jobs.judging import JudgePanel
+from proctor.jobs.marking import JudgedBy, Marker, name_judge
 
 logger = logging.getLogger("proctor.jobs.grade")
 
@@ -43,8 +44,13 @@ class GradingJob:
 
     def __init__(self, parts: GraderParts) -> None:
         self._parts = parts
+        self._panel = None if parts.judge is None else JudgePanel(parts.judge)
+        self._marker = Marker(parts, self._panel)
         self._grades: dict[str, dict[str, Any]] = {}
         self._known: dict[tuple[str, int], dict[str, Any]] | None = None
+        self._unwritten: list[GradeRow] = []
+        self._judge_digest = ""
+        self._fault = ""
         self._written: bytes = b""
 
     async def run(self, ended: asyncio.Event) -> None:
@@ -73,6 +79,12 @@ class GradingJob:
             else:
                 await _wait(ended, delay)
 
+    async def close(self) -> None:
+        """Close connections."""
+        if self._panel is not None:
+            await self._panel.close()
+        await self._parts.store.close()
+
     async def grade_new(self) -> int:
         """Grade what has no grade yet; return how many that were.
 
@@ -81,63 +93,121 @@ class GradingJob:
         """
         if self._known is None:
             self._known = await self._read_known()
+        if not await self._is_trusted(self._known):
+            return 0
+        await self._flush()
         records = select_attempts(await self._parts.store.attempts(self._parts.run))
         fresh = [record for record in records if self._attempt_of(record) != record.key.attempt]
         if fresh:
             answers = await self._parts.store.blobs({one.answer_digest for one in fresh if one.answer_digest})
-            rows = [self._grade(record, answers) for record in fresh]
-            await self._parts.store.write_grades([row for row in rows if row is not None])
-            self._grades.update({str(one.key.cell): self._known[str(one.key.cell), one.key.attempt] for one in fresh})
-            self.write_summary()
+            await self._grade(fresh, answers, self._known)
         return len(fresh)
 
     def write_summary(self) -> None:
         """Replace the summary in one step, and say on standard output that it changed."""
         body = canonical_json(
-            {"grades": self._grades, "rubricDigest": self._parts.rubric_digest, "judgeDigest": "", "fault": ""}
+            {
+                "grades": self._grades,
+                "rubricDigest": self._parts.rubric_digest,
+                "judgeDigest": self._judge_digest,
+                "fault": self._fault,
+                "judge": self._sum_up_judge(),
+            }
         )
         if body != self._written:
             _replace(self._parts.summary, body)
             self._written = body
             print(json.dumps({"graded": len(self._grades)}), flush=True)  # noqa: T201 - wakes who started us
 
+    async def _is_trusted(self, known: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
+        """Try the judge on planted answers, once; its digest is in the summary only when it stood the trial.
+
+        No cell starts before the digest is there, so that no agent runs for a judge that is not to be trusted.
+        """
+        judge = self._parts.judge
+        if judge is None or self._panel is None or self._judge_digest:
+            return True
+        if self._fault:
+            return False
+        # What this very judge graded before a restart it graded after such a trial.
+        if not any(grade.get("judgement") for grade in known.values()):
+            self._fault = await self._panel.find_distrust()
+        if not self._fault:
+            self._judge_digest = judge.digest
+        logger.info("judge tried", extra={"run": self._parts.run, "trusted": not self._fault})
+        self.write_summary()
+        return not self._fault
+
+    def _sum_up_judge(self) -> dict[str, Any] | None:
+        """Say who judges, how far its votes agree, and what it took."""
+        if self._parts.judge is None or self._panel is None:
+            return None
+        judged = [grade["judgement"] for grade in self._grades.values() if grade.get("judgement")]
+        agreement = measure_agreement(mark["votes"] for judgement in judged for mark in judgement["marks"])
+        usage = self._panel.usage
+        return {
+            "model": self._parts.judge.model,
+            "votes": self._parts.judge.votes,
+            "agreement": None if agreement is None else f"{agreement:.4f}",
+            "inputTokens": usage.total - usage.output_tokens,
+            "outputTokens": usage.output_tokens,
+        }
+
     def _attempt_of(self, record: AttemptRecord) -> int | None:
         grade = self._grades.get(str(record.key.cell))
         return None if grade is None else int(grade["attempt"])
 
     async def _read_known(self) -> dict[tuple[str, int], dict[str, Any]]:
-        """Grades of this run by these rubrics from before we were started."""
-        digests = {name: rubric.digest for name, rubric in self._parts.rubrics.items()}
+        """Grades of this run by these rubrics and this judge from before we were started; failures are tried again."""
         return {
             (str(row.key.cell), row.key.attempt): json.loads(row.payload)
             for row in await self._parts.store.grades(self._parts.run)
-            if row.rubric_digest == digests.get(row.key.cell.scenario) and not row.judge_model
+            if row.score is not None
+            and row.key.cell.scenario in self._parts.rubrics
+            and row.rubric_digest == self._parts.rubrics[row.key.cell.scenario].digest
+            and JudgedBy(row.judge_model, row.judge_prompt_digest) == name_judge(self._parts, row.key.cell)
         }
 
-    def _grade(self, record: AttemptRecord, answers: Mapping[str, bytes]) -> GradeRow | None:
-        """Grade one attempt; None if the store had its grade already."""
-        assert self._known is not None  # noqa: S101 - read before anything is graded
-        cell, attempt = str(record.key.cell), record.key.attempt
-        if (cell, attempt) in self._known:
-            return None
-        rubric = self._parts.rubrics[record.key.cell.scenario]
-        outcome: Ungraded | None = None
-        payload: dict[str, Any]
-        score = None
-        if record.answer_digest and record.answer_digest not in answers:
-            outcome = Ungraded("the store does not hold the answer's text")
-            payload = {"score": None, "ungraded": outcome.reason, "programmatic": None, "judge": None, "penalty": "0"}
-        else:
-            grade = grade_attempt(rubric, record, answers.get(record.answer_digest, b""), self._parts.weights)
-            payload, score = render_grade(grade) | {"ungraded": None}, grade.score
-        self._known[cell, attempt] = payload | {"attempt": attempt}
-        logger.info("graded", extra={"run": self._parts.run, "cell": cell, "attempt": attempt})
-        return GradeRow(
-            key=record.key,
-            rubric_digest=rubric.digest,
-            score=score,
-            payload=canonical_json(self._known[cell, attempt]).decode(),
-        )
+    async def _grade(
+        self,
+        fresh: Sequence[AttemptRecord],
+        answers: Mapping[str, bytes],
+        known: Mapping[tuple[str, int], dict[str, Any]],
+    ) -> None:
+        """Grade attempts side by side, and show and store each grade as soon as it is there."""
+        unknown = []
+        for record in fresh:
+            grade = known.get((str(record.key.cell), record.key.attempt))
+            if grade is None:
+                unknown.append(record)
+            else:
+                self._grades[str(record.key.cell)] = grade
+        self.write_summary()
+        away: Retryable | None = None
+        for grading in asyncio.as_completed([self._marker.grade(one, _find_answer(one, answers)) for one in unknown]):
+            try:
+                graded = await grading
+                cell, attempt = str(graded.key.cell), graded.key.attempt
+                self._grades[cell] = graded.payload
+                self._unwritten.append(graded.row)
+                logger.info("graded", extra={"run": self._parts.run, "cell": cell, "attempt": attempt})
+                self.write_summary()
+                await self._flush()
+            except Retryable as error:
+                away = error  # the others go on: what a judge said is not asked twice
+        if away is not None:
+            raise away
+
+    async def _flush(self) -> None:
+        if self._unwritten:
+            rows = list(self._unwritten)
+            await self._parts.store.write_grades(rows)
+            del self._unwritten[: len(rows)]
+
+
+def _find_answer(record: AttemptRecord, answers: Mapping[str, bytes]) -> bytes | None:
+    """Return an attempt's answer, empty where it gave none; None where the store lost it."""
+    return answers.get(record.answer_digest) if record.answer_digest else b""
 
 
 def _replace(path: Path, body: bytes) -> None:
@@ -171,11 +241,12 @@ async def _run() -> None:
     parts = build_grader(parse_grader_config(line))
     ended = asyncio.Event()
     watching = asyncio.create_task(_watch(stdin, ended))
+    job = GradingJob(parts)
     try:
-        await GradingJob(parts).run(ended)
+        await job.run(ended)
     finally:
         watching.cancel()
-        await parts.store.close()
+        await job.close()
 
 
 async def _watch(stdin: asyncio.StreamReader, ended: asyncio.Event) -> None:

@@ -9,8 +9,10 @@ from decimal import Decimal
 import pytest
 
 from proctor.core.grading.attempts import digest_rubrics, grade_attempt, select_attempts
+from proctor.core.grading.checks import check_answer
 from proctor.core.grading.combining import combine, penalise_errors, score_marks
-from proctor.core.grading.marks import Mark, Programmatic, Weights
+from proctor.core.grading.marks import Grade, Mark, Programmatic, Weights
+from proctor.core.grading.rubric import Rubric
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.scenarios.answer import Polarity
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, Outcome
@@ -32,6 +34,10 @@ def make_record(*, attempt: int = 1, outcome: Outcome = Outcome.COMPLETED, repli
         usd=None, waited_us=0, limit=None, answer_source=AnswerSource.PUT, answer_digest="", tools_digest="",
         trajectory_digest="", events=1,
     )  # fmt: skip
+
+
+def grade(rubric: Rubric, record: AttemptRecord, answer: bytes) -> Grade:
+    return grade_attempt(record, check_answer(rubric, answer), Weights())
 
 
 @pytest.mark.parametrize(
@@ -108,10 +114,10 @@ def test_infrastructure_failures_are_not_graded_and_limits_are() -> None:
 def test_an_attempt_without_an_answer_scores_zero_and_errors_cost() -> None:
     """Grading rules 8 and 9: no answer is 0; the gateway's counts decide the penalty."""
     rubric = shipped_rubric("error-root-cause")
-    assert grade_attempt(rubric, make_record(), b"", Weights()).score == 0
-    clean = grade_attempt(rubric, make_record(), RIGHT, Weights())
-    faulty = grade_attempt(rubric, replace(make_record(), agent_tool_errors=1), RIGHT, Weights())
-    spoiled = grade_attempt(rubric, replace(make_record(), infra_tool_errors=5, server_tool_errors=5), RIGHT, Weights())
+    assert grade(rubric, make_record(), b"").score == 0
+    clean = grade(rubric, make_record(), RIGHT)
+    faulty = grade(rubric, replace(make_record(), agent_tool_errors=1), RIGHT)
+    spoiled = grade(rubric, replace(make_record(), infra_tool_errors=5, server_tool_errors=5), RIGHT)
     assert clean.score - faulty.score == Decimal("0.1")
     assert spoiled.score == clean.score
 
@@ -120,7 +126,7 @@ def test_grades_do_not_depend_on_the_arm() -> None:
     """M-A9, S21: grading is blind; equal answers of different arms have equal grades."""
     rubric = shipped_rubric("error-root-cause")
     other = replace(make_record(), key=AttemptKey("run", CellKey("error-root-cause", "other", "mm", 3), 1))
-    assert grade_attempt(rubric, make_record(), RIGHT, Weights()) == grade_attempt(rubric, other, RIGHT, Weights())
+    assert grade(rubric, make_record(), RIGHT) == grade(rubric, other, RIGHT)
 
 
 def test_rubric_digests() -> None:

@@ -4,69 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from proctor.adapters.clickhouse.results import GradeRow
 from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_config
 from proctor.core.digests import digest_bytes
 from proctor.core.grading.attempts import digest_rubrics
 from proctor.core.grading.marks import Weights
 from proctor.core.scenarios.reference import load_reference
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
-from proctor.errors import InvalidInput, Retryable
+from proctor.errors import InvalidInput
 from proctor.jobs.grade import GradingJob
+from support.grade_store import MemoryStore
 from support.grading import shipped_rubric
 from support.playing import SCENARIOS
 from support.results import make_attempt, make_key
 
 SCENARIO = "error-root-cause"
 RIGHT = b"Root cause: payments-api can't connect to payments-pg-2.db.fernway.internal (DBTimeout)."
-
-
-@dataclass
-class MemoryStore:
-    """A store whose next calls may fail."""
-
-    records: list[AttemptRecord] = field(default_factory=list)
-    bodies: dict[str, bytes] = field(default_factory=dict)
-    rows: list[GradeRow] = field(default_factory=list)
-    failures: int = 0
-    calls: int = 0
-
-    def put(self, record: AttemptRecord, answer: bytes | None) -> None:
-        self.records.append(record)
-        if answer is not None:
-            self.bodies[record.answer_digest] = answer
-
-    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
-        self._work()
-        return tuple(record for record in self.records if record.key.run == run)
-
-    async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
-        self._work()
-        return {digest: self.bodies[digest] for digest in digests if digest in self.bodies}
-
-    async def grades(self, run: str) -> tuple[GradeRow, ...]:
-        self._work()
-        return tuple(row for row in self.rows if row.key.run == run)
-
-    async def write_grades(self, grades: Sequence[GradeRow]) -> None:
-        self._work()
-        self.rows += grades
-
-    async def close(self) -> None:
-        self._work()
-
-    def _work(self) -> None:
-        self.calls += 1
-        if self.failures:
-            self.failures -= 1
-            raise Retryable("reading grades: ClickHouse is away", delay=0.0)
 
 
 def make_record(replicate: int = 1, *, answer: bytes = RIGHT, **changes: Any) -> AttemptRecord:

@@ -1,14 +1,13 @@
-"""Grading of ended attempts: which ones, on which answer, with which penalty (grading rules 8 and 9)."""
+"""Grading of ended attempts: which ones, and with which penalty (grading rules 8 and 9)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from proctor.core.digests import digest_json
-from proctor.core.grading.checks import check_answer
 from proctor.core.grading.combining import combine, penalise_errors
-from proctor.core.grading.marks import Grade, Weights
-from proctor.core.grading.rubric import Rubric
+from proctor.core.grading.marks import Grade, Programmatic, Weights
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 
 
@@ -27,19 +26,21 @@ def select_attempts(records: Iterable[AttemptRecord]) -> list[AttemptRecord]:
     return [latest[cell] for cell in sorted(latest)]
 
 
-def grade_attempt(rubric: Rubric, record: AttemptRecord, answer: bytes, weights: Weights) -> Grade:
-    """Grade an attempt by checks; the grader is told nothing of server, model or arm.
+def grade_attempt(
+    record: AttemptRecord, programmatic: Programmatic, weights: Weights, *, judge: Decimal | None = None
+) -> Grade:
+    """Put an attempt's grade together; the grader is told nothing of server, model or arm.
 
     Args:
-        rubric: the scenario's, with the dataset's facts.
         record: how the attempt went; only its counts of tool calls are used.
-        answer: the final answer; empty without one.
+        programmatic: what checks gave its answer.
         weights: the suite's.
+        judge: the judge's score; None where nobody judges.
     """
     penalty = penalise_errors(
         record.tool_calls, record.agent_tool_errors, record.infra_tool_errors, weights.error_penalty_cap
     )
-    return combine(check_answer(rubric, answer), judge=None, penalty=penalty, weights=weights)
+    return combine(programmatic, judge=judge, penalty=penalty, weights=weights)
 
 
 def digest_rubrics(digests: Mapping[str, str]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from proctor.core.grading.marks import Grade, Mark, Programmatic
+from proctor.core.grading.judge_votes import JudgedMark, Judgement
+from proctor.core.grading.marks import Grade, Mark, Programmatic, Ungraded
 
 
 def render_grade(grade: Grade) -> dict[str, Any]:
@@ -15,6 +16,39 @@ def render_grade(grade: Grade) -> dict[str, Any]:
         "programmatic": render_programmatic(grade.programmatic),
         "judge": None if grade.judge is None else str(grade.judge),
         "penalty": str(grade.penalty),
+    }
+
+
+def render_ungraded(ungraded: Ungraded, programmatic: Programmatic | None) -> dict[str, Any]:
+    """Return in a grade's place why there is none; what checks gave is shown, and is no score."""
+    return {
+        "score": None,
+        "ungraded": ungraded.reason,
+        "programmatic": None if programmatic is None else render_programmatic(programmatic),
+        "judge": None,
+        "judgement": None,
+        "penalty": "0",
+    }
+
+
+def render_judgement(judged: Judgement | None) -> dict[str, Any] | None:
+    """Return what the judge gave; None where nobody judged."""
+    if judged is None:
+        return None
+    return {
+        "marks": [_render_judged(mark) for mark in judged.marks],
+        "inputTokens": judged.usage.total - judged.usage.output_tokens,
+        "outputTokens": judged.usage.output_tokens,
+    }
+
+
+def _render_judged(mark: JudgedMark) -> dict[str, Any]:
+    return {
+        "id": mark.id,
+        "weight": mark.weight,
+        "score": str(mark.score),
+        "votes": list(mark.votes),
+        "why": mark.reason,
     }
 
 

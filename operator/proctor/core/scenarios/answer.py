@@ -110,6 +110,9 @@ class JudgeCriterion(Document):
     id: Slug = Field(description="Its name in grades and reports.")
     weight: Weight = Field(description="Its share of the judge's score.")
     about: str = Field(min_length=10, max_length=2000, description="What the judge scores from 0 to 5.")
+    anchors: dict[Annotated[int, Field(ge=0, le=5)], Sentence] = Field(
+        default={}, max_length=6, description="What a score means here, where that is not plain; `<<fact>>` as above."
+    )
 
 
 class JudgeKey(Document):
