@@ -39,7 +39,7 @@ def test_json_is_read_as_lines() -> None:
     """Grading: JSON answers are flattened; keys become words, lists stand under their key."""
     sent = json.dumps({"rootCause": "x", "ruled_out": ["cdn", {"suspect": "smtp", "related": False}], "n": {"deep": 8}})
     assert clean_answer(sent).split("\n") == [
-        "root cause: x", "", "# ruled out", "- cdn", "- suspect: smtp, related: no", "#", "deep: 8", "",
+        "root cause: x", "", "ruled out:", "- cdn", "- suspect: smtp, related: no", "#", "n deep: 8", "",
     ]  # fmt: skip
 
 

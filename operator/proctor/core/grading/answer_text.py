@@ -17,6 +17,9 @@ MAX_ANSWER_BYTES = 64 * 1024
 _MAX_DEPTH = 12
 _MAX_LEAVES = 2000
 
+_ASIDE = ("evidence", "confidence", "impact", "note")
+"""Keys that are read alone: what stands under a cause is not the cause where it is one of these."""
+
 _ESCAPES = re2.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 """ANSI colours, cursor moves, titles and links."""
 
@@ -28,6 +31,11 @@ _SAME = {
     **dict.fromkeys("\u2192\u21d2\u27f6\u279c\u2794", " -> "),
     **dict.fromkeys("\u2022\u25e6\u25aa\u2023\u00b7\u25cf\u25cb", "-"),
     "\u2026": "...",
+    "\u3002": ". ",
+    "\uff0c": ", ",
+    "\u3001": ", ",
+    "\uff1a": ": ",
+    "\uff1b": "; ",
     "\u2705": " yes ",
     "\u2714": " yes ",
     "\u2713": " yes ",
@@ -113,7 +121,7 @@ def _lines(value: object, path: tuple[str, ...], left: list[int]) -> Iterator[st
             yield from _lines(inner, (*path, _words(key)), left)
     elif isinstance(value, list):
         if path:
-            yield f"# {path[-1]}"
+            yield f"{path[-1]}:"
         for inner in value:
             if isinstance(inner, dict) and not any(isinstance(part, dict | list) for part in inner.values()):
                 yield "- " + ", ".join(f"{_words(key)}: {_scalar(part)}" for key, part in inner.items())
@@ -123,8 +131,14 @@ def _lines(value: object, path: tuple[str, ...], left: list[int]) -> Iterator[st
                 yield f"- {_scalar(inner)}"
         yield "#"
     else:
-        yield f"{path[-1]}: {_scalar(value)}" if path else _scalar(value)
+        yield f"{_name(path)}: {_scalar(value)}" if path else _scalar(value)
         yield ""
+
+
+def _name(path: tuple[str, ...]) -> str:
+    """A key with what it stands under: ``{"cause": {"service": …}}`` is *cause service*."""
+    own = path[-1]
+    return own if len(path) == 1 or own.startswith(_ASIDE) else f"{path[-2]} {own}"
 
 
 def _words(key: str) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 _CAUSE = (
     r"(?:root[- ]?causes?|causes?|culprits?|reasons?|triggers?|explanations?|source of|origin of|problem|issue|fault"
-    r"|perpetrator|offender|ursache|grund|causa)"
+    r"|perpetrator|offender|points? of failure|faulty \w+|failing (?:component|service|part|dependency)"
+    r"|contribut\w+ (?:factors?|causes?)|ursache|grund|causa)"
 )
 _WEIGHED = (
     r"(?:the |a |an |our |one |your )?(?:actual |real |root |main |primary |true |underlying |likely |most |only |"
@@ -35,7 +36,8 @@ _LINKS = (
     r"blame[sd]?|blaming|at fault|responsib\w+|guilty|culprit|(?:diagnosis|verdict|conclusion|answer)(?: is| was|:))"
 )
 _FAILS = (
-    r"(?:fail\w*|break\w*|broke\w*|reject\w*|throttl\w*|block\w*|die\w*|drop\w*|stall\w*|hang\w*|hung|stuck|lost|unable|"
+    r"(?:fail\w*|break\w*|broke\w*|reject\w*|throttl\w*|block\w*|die\w*|drop\w*|stall\w*|hang\w*|hung|stuck|"
+    r"lost|unable|"
     r"cannot|can't)"
 )
 _IT_IS = (
@@ -45,14 +47,15 @@ _IT_IS = (
     r"(?:the |a |an )?(?:[\w-]+ ){0,2}?"
 )
 _GUILTY = (
-    r"(?:(?:root[- ]?causes?|causes?|culprits?|reasons?|triggers?|sources?|problem|issue|explanation|factor)\b|"
+    r"(?:(?:root[- ]?causes?|causes?|culprits?|reasons?|triggers?|sources?|problem|issue|explanation|factor|"
+    r"points? of failure)\b|"
     r"to blame|responsible|at fault|why\b|behind\b|what (?:broke|breaks|is breaking|caused|causes|fails)\b)"
 )
 _TAKES_PART = r"(?:contribut\w+|(?:plays?|played|has|have|had) (?:a|some|its) (?:\w+ )?(?:part|role|share))"
 
 _TEMPLATES = (
     # The cause is SUBJECT.
-    rf"\b{_CAUSE}\b.*{_IS}.*<subject>",
+    rf"(?:\b{_CAUSE}\b|原因).*{_IS}.*<subject>",
     rf"\b{_LINKS}.*<subject>",
     rf"{_IT_IS}<subject>",
     rf"^(?:but |so |and )?what (?:[\w']+ )?(?:fail|broke|break|caus|sank|kill|block)\w*\b.*{_IS}.*<subject>",

@@ -12,6 +12,9 @@ from proctor.core.grading.cues import PatternSet
 
 _MAX_HEADING_WORDS = 9
 _MAX_INLINE_HEADING_WORDS = 6
+_MAX_INLINE_DENIAL_WORDS = 8
+_NAMED = 2
+"""Columns of a table whose rows are a name and what it stands for."""
 
 
 class Heading(StrEnum):
@@ -49,7 +52,10 @@ _HEADINGS = PatternSet(
                 r"behind|responsible|it)|unrelated|red herring|decoy|distract|exclu|dismiss|eliminat|\bnoise|"
                 r"\bother (?:\w+ )?(?:\w+ )?(?:errors?|issues?|problems?|findings?|anomal|failures?|incidents?|"
                 r"signals?|noise|things?)|else|innocent|irrelevant|\bcleared|non-caus|false (?:lead|alarm)|"
-                r"coincid|background|ausgeschlossen|nicht die ursache|descartad|écarté|not behind"
+                r"coincid|background|^(?:none|neither) of\b|\bnothing to do\b|ausgeschlossen|nicht die ursache|"
+                r"descartad|écarté|not behind|set aside|"
+                r"\bwhat(?: it| this| that)?(?:'s| is| was)? ?(?:not|isn't|wasn't)|^reject\w+|"
+                r"\breject\w+ (?:hypoth|theor|candid|suspect|altern|expl)"
             ),
         ),
         (
@@ -65,27 +71,49 @@ _HEADINGS = PatternSet(
             Heading.CLAIM,
             (
                 r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|\bfindings?\b|conclusion|verdict|\banswer\b|"
-                r"what (?:went wrong|happened|fails|failed|broke|is wrong)|\bfault\b|\breason\b|\bwhy\b|tl;?dr|"
-                r"\bsummary\b|bottom line|ursache|causa\b"
+                r"what (?:went wrong|happened|fails|failed|broke|is wrong)|\bwhat(?:'s| is) (?:wrong|"
+                r"going wrong|causing)|\bfault\b|\breason\b|\bwhy\b|tl;?dr|"
+                r"\bsummary\b|bottom line|ursache|causa\b|原因|\bfaulty\b|\bbroken\b|\bpoint of failure|"
+                r"\bfailing (?:component|service|part|system|dependency)|\bcontribut\w+ factors?"
             ),
         ),
     ]
 )
 _CLAIMING = PatternSet(
-    [("cause", r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|verdict|\bfault\b|\breason\b|ursache|causa\b")]
+    [
+        (
+            "cause",
+            (
+                r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|verdict|\bfault\b|\breason\b|ursache|causa\b|原因|"
+                r"\bfaulty\b|\bbroken\b|\bpoint of failure|\bfailing (?:component|service|part|system|dependency)|"
+                r"\bcontribut\w+ factors?|\bwhat(?:'s| is) (?:wrong|going wrong|causing)"
+            ),
+        )
+    ]
 )
-_CAUSES = PatternSet([("causes", r"\b(?:causes|culprits|reasons|faults|ursachen|causas)\b")])
+_CAUSES = PatternSet([("causes", r"\b(?:causes|culprits|reasons|faults|factors|ursachen|causas)\b")])
+_KEYED = re2.compile(r"^\**[^\s.:|,;()*][^.:|,;()*]{1,40}:\**[ \t]+\S")
+"""A line that says what its words are: "Host: …"."""
+
+_MAX_KEY_WORDS = 5
+_MAX_TITLE_WORDS = 4
+_BEING = frozenset({"is", "are", "was", "were", "the", "it"})
 _ITEM = re2.compile(r"^[ \t]{0,12}(?:[-*+]|\(?[0-9a-z]{1,2}[.)])[ \t]+")
 _RULE = re2.compile(r"^[ \t|:=_*-]+$")
 
 
 def classify_heading(text: str) -> Heading:
     """Say what a heading says; denial wins over doubt, and doubt over a claim: "not the cause", "possible causes"."""
-    found = _HEADINGS.find(text)
+    found = _HEADINGS.find(text.replace("_", " "))
     for heading in (Heading.RULED_OUT, Heading.OPEN, Heading.CLAIM):
         if heading in found:
             return heading
     return Heading.PLAIN
+
+
+def _claims(heading: str) -> bool:
+    """Whether that which stands under a heading is what the heading calls the cause."""
+    return bool(_CLAIMING.find(heading.replace("_", " ")))
 
 
 def read_blocks(text: str) -> list[Block]:
@@ -113,6 +141,8 @@ class _Reader:
                 or line.startswith("```")
                 or (line[0] in "-=_*:" and "|" not in line and len(line) > 1 and _RULE.match(line) is not None)
             ):
+                if (line[:1] in ("-", "=") and self._is_underlined()) or (not line and self._is_title()):
+                    self._open(_bare(self._words.pop()), of_list=False)
                 yield from self._flush()
                 self._columns = self._columns if line else []
             elif line.startswith("#"):
@@ -125,26 +155,55 @@ class _Reader:
                 yield from self._words_of(raw, line)
         yield from self._flush()
 
+    def _is_title(self) -> bool:
+        """Whether a lone line of a few plain words stands by itself: "Unrelated observations"."""
+        if len(self._words) != 1 or self._item:
+            return False
+        words = self._words[0].split()
+        return (
+            len(words) <= _MAX_TITLE_WORDS
+            and all(word.isalpha() and word not in _BEING for word in words)
+            and classify_heading(self._words[0]) is not Heading.PLAIN
+        )
+
     def _words_of(self, raw: str, line: str) -> Iterator[Block]:
         mark = _ITEM.match(raw) if line[0] in "-*+(" or line[1:3].strip()[:1] in (".", ")") else None
         if mark is not None:
             yield from self._flush()
             line, self._item = raw[mark.end() :].strip(), True
-        elif self._is_heading(line) and not self._words:
+        elif self._is_heading(line) and (not self._words or self._interrupts(line)):
+            yield from self._flush()
             self._open(line.strip(":* _"), of_list=line.rstrip("*_ ").endswith(":"))
             return
+        elif self._words and not self._item and _is_keyed(raw):
+            yield from self._flush()
         self._words.append(line)
+
+    def _is_underlined(self) -> bool:
+        """Whether a lone short line stands above this rule: Markdown's other way to write a heading."""
+        return (
+            len(self._words) == 1
+            and not self._item
+            and len(self._words[0].split()) <= _MAX_HEADING_WORDS
+            and self._words[0][-1] not in ".!?"
+        )
 
     def _is_heading(self, line: str) -> bool:
         """A line of its own that ends in a colon, or is all bold."""
         marked = line.rstrip("*_ ").endswith(":") or (line.startswith(("**", "__")) and line.endswith(("**", "__")))
         return marked and len(line.split()) <= _MAX_HEADING_WORDS
 
+    def _interrupts(self, line: str) -> bool:
+        """Whether a heading stands right below a paragraph's line, and is no part of that paragraph."""
+        return not self._item and len(line.split()) <= _MAX_TITLE_WORDS and classify_heading(line) is not Heading.PLAIN
+
     def _open(self, heading: str, *, of_list: bool) -> None:
         self._heading = classify_heading(heading) if heading else Heading.PLAIN
-        if self._heading is Heading.CLAIM and not _CLAIMING.find(heading):
+        if self._heading is Heading.CLAIM and not _claims(heading):
             self._heading = Heading.PLAIN  # "Summary" tells that a finding follows, not that each line is the cause
-        self._of_list, self._fresh, self._columns = of_list, True, []
+        # Under "Root causes" each item is one, under "Root cause" the first thing said is.
+        self._of_list = of_list or (self._heading is Heading.CLAIM and bool(_CAUSES.find(heading)))
+        self._fresh, self._columns = True, []
 
     def _flush(self) -> Iterator[Block]:
         if not self._words:
@@ -164,12 +223,21 @@ class _Reader:
         if not self._columns:
             self._columns = cells
             return
+        if len(cells) == len(self._columns) == _NAMED and classify_heading(cells[0]) is not Heading.PLAIN:
+            yield Block(": ".join(cells), Heading.PLAIN, leads=False)
+            return
         parts = [_cell(name, cell) for name, cell in zip(self._columns, cells, strict=False) if cell]
         parts += cells[len(self._columns) :]
         self._fresh = False
         # A table of suspects gives verdicts: what its heading leaves open, its rows say.
         heading = Heading.PLAIN if self._heading is Heading.OPEN else self._heading
         yield Block(", ".join(parts), heading, leads=False, row=True)
+
+
+def _is_keyed(raw: str) -> bool:
+    return (
+        raw[0] not in " \t" and _KEYED.match(raw) is not None and len(raw.partition(":")[0].split()) <= _MAX_KEY_WORDS
+    )
 
 
 def _bare(text: str) -> str:
@@ -194,8 +262,11 @@ def lists_causes(sentence: str) -> bool:
 def inline_heading(sentence: str) -> Heading:
     """Say what the words before an early colon are: "Ruled out: the CDN"."""
     head, colon, rest = sentence.partition(":")
-    if not colon or not rest.startswith(" ") or len(head.split()) > _MAX_INLINE_HEADING_WORDS:
+    size = len(head.split())
+    if not colon or not rest.startswith(" ") or size > _MAX_INLINE_DENIAL_WORDS:
         return Heading.PLAIN
     heading = classify_heading(head)
+    if size > _MAX_INLINE_HEADING_WORDS and heading is not Heading.RULED_OUT:
+        return Heading.PLAIN
     # "Answer: …" tells that a finding follows, not that each of its words is the cause.
-    return Heading.PLAIN if heading is Heading.CLAIM and not _CLAIMING.find(head) else heading
+    return Heading.PLAIN if heading is Heading.CLAIM and not _claims(head) else heading

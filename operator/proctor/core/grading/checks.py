@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import groupby
+
+import re2
 
 from proctor.core.grading.answer_text import clean_answer
 from proctor.core.grading.clauses import Clause, Force, read_clauses
@@ -32,9 +34,15 @@ _ANAPHORS = (
     "none ",
     "those ",
     "which ",
+    "no: ",
+    "no, ",
+    "however",
     "but ",
     "and ",
     "so ",
+)
+_PRONOUNS = re2.compile(
+    r"^(?:[\w'-]+ ){0,3}(?:it|its|they|them|their|this|these|that|those|there|each)\b|^more\b|^the (?:last|final)\b"
 )
 _TAKING_BACK = tuple(
     f"{opening}{anaphor} {verb}"
@@ -42,6 +50,22 @@ _TAKING_BACK = tuple(
     for anaphor in ("that", "this", "it", "these", "they", "those")
     for verb in ("is", "isn't", "was", "wasn't", "are", "aren't", "were", "weren't")
 )
+_PREDICATES = (
+    "is isn't are aren't was wasn't were weren't do don't does doesn't did didn't has hasn't have haven't had never "
+    "cannot can't can could"
+)
+_TAKEN_UP = (*_ANAPHORS, *(f"{verb} " for verb in _PREDICATES.split(" ")))
+"""How a clause begins that speaks of what the clause before it names."""
+
+_BARE_DENIAL = re2.compile(
+    r"^(?:so |and |but |thus |therefore |clearly |simply |just |hence )*(?:not (?:the |a |its )?(?:root )?cause|"
+    r"not causal|"
+    r"non-causal|not (?:related|relevant|involved)|unrelated|irrelevant|(?:a )?red herring|(?:just )?noise|"
+    r"coincidence|no|"
+    r"(?:concurrent|simultaneous)? ?(?:but )?independent)(?: here)?[.!)]*$"
+)
+"""A denial without a subject, which then is that of the clause before."""
+
 _CAUSE_WORDS = ("cause", "unrelated", "red herring", "what ", "why", "to blame", "responsible", "coinciden", "decoy")
 _ASSERTED = frozenset({Force.ASSERTED})
 _CLAIMED = frozenset({Force.ASSERTED, Force.DOUBTED})
@@ -87,23 +111,32 @@ def _retract(readings: list[_Reading]) -> list[_Reading]:
     kept = list(readings)
     for index in range(1, len(readings)):
         before, after = readings[index - 1], readings[index]
-        if (
-            after.clause.force is Force.DENIED
-            and after.clause.text.startswith(_TAKING_BACK)
-            and any(word in after.clause.text for word in _CAUSE_WORDS)
-            and not any(label.startswith(("subject:", "suspect:")) for label in after.labels)
-            and before.clause.force is Force.ASSERTED
-            and before.clause.block == after.clause.block
-        ):
+        if after.suspects and after.clause.text.startswith("or ") and before.clause.sentence == after.clause.sentence:
+            kept[index - 1] = replace(before, clause=replace(before.clause, force=Force.DOUBTED))
+        if _takes_back(after) and before.clause.force is Force.ASSERTED and before.clause.block == after.clause.block:
             kept[index - 1] = replace(before, clause=replace(before.clause, force=Force.DENIED, dismissing=True))
     return kept
+
+
+def _takes_back(reading: _Reading) -> bool:
+    """Whether a clause denies something that another clause has named."""
+    text = reading.clause.text
+    if any(label.startswith(("subject:", "suspect:")) for label in reading.labels):
+        return False
+    if _BARE_DENIAL.match(text):
+        return True
+    return (
+        reading.clause.force is Force.DENIED
+        and text.startswith(_TAKING_BACK)
+        and any(word in text for word in _CAUSE_WORDS)
+    )
 
 
 def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | None:
     """Return the words that meet a criterion; None if none do."""
     if line.polarity is Polarity.NEGATIVE:
         return _find_blame(line, readings, _CLAIMED) or _find_saying(line, readings)
-    own = [reading for reading in readings if _states(reading)]
+    own = [reading for reading in readings if _states(line, reading)]
     return (
         _find_blame(line, own, _ASSERTED)
         or _find_saying(line, own)
@@ -112,9 +145,14 @@ def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | No
     )
 
 
-def _states(reading: _Reading) -> bool:
-    """Whether a clause can state a finding: it is no list of names, and no list of all suspects."""
-    return not reading.clause.listing and (reading.suspects <= _LISTED or reading.clause.dismissing)
+def _states(line: Criterion, reading: _Reading) -> bool:
+    """Whether a clause can state a finding: it is no list of names, and no list of all suspects.
+
+    A list of names without suspects, say a trace's spans, may give the details of a finding that is stated elsewhere.
+    """
+    if reading.clause.listing and (reading.suspects > 0 or not line.needs):
+        return False
+    return reading.suspects <= _LISTED or reading.clause.dismissing
 
 
 def _find_blame(line: Criterion, readings: Iterable[_Reading], forces: frozenset[Force]) -> str | None:
@@ -149,17 +187,32 @@ def _find_together(line: Criterion, rubric: Rubric, readings: Iterable[_Reading]
     """A sentence whose asserted clauses hold all parts of one statement, in any order."""
     if not line.together:
         return None
-    sentences: dict[int, list[str]] = defaultdict(list)
-    for reading in readings:
-        if reading.clause.force is Force.ASSERTED and not reading.clause.negated:
-            sentences[reading.clause.sentence].append(reading.clause.text)
-    for pieces in sentences.values():
-        text = ", ".join(pieces)
+    for text in _passages(readings):
         labels = rubric.sentences.find(text)
         for number, parts in enumerate(rubric.parts[line.id]):
             if all(f"{line.id}:{number}:{part}" in labels for part in range(parts)):
                 return text
     return None
+
+
+def _passages(readings: Iterable[_Reading]) -> Iterator[str]:
+    """What each sentence asserts; with the sentence before it, where it speaks of "it" or "they"."""
+    before, block = "", -1
+    for _, group in groupby(readings, key=lambda reading: reading.clause.sentence):
+        clauses = [reading.clause for reading in group]
+        text = ", ".join(clause.text for clause in clauses if clause.force is Force.ASSERTED and not clause.negated)
+        if text:
+            taking_up = before and clauses[0].block == block and _PRONOUNS.match(clauses[0].text) is not None
+            yield f"{before}, {text}" if taking_up else text
+        before, block = text, clauses[0].block
+
+
+def _is_blaming(reading: _Reading) -> bool:
+    """Whether a clause blames any suspect, and does not only explain it."""
+    return any(
+        name.startswith("blames:") and (EFFECT in reading.labels or f"explains:{name[7:]}" not in reading.labels)
+        for name in reading.labels
+    )
 
 
 def _find_dismissal(line: Criterion, readings: list[_Reading]) -> str | None:
@@ -175,8 +228,8 @@ def _find_dismissal(line: Criterion, readings: list[_Reading]) -> str | None:
             before is not None
             and label in before.labels
             and before.clause.block == reading.clause.block
-            and reading.clause.text.startswith(_ANAPHORS)
-            and not any(name.startswith("blames:") for name in before.labels)
+            and (reading.clause.text.startswith(_TAKEN_UP) or _BARE_DENIAL.match(reading.clause.text))
+            and (before.clause.force is Force.CONSIDERED or not _is_blaming(before))
         ):
             return f"{before.clause.text}, {reading.clause.text}"
     return None
@@ -184,19 +237,64 @@ def _find_dismissal(line: Criterion, readings: list[_Reading]) -> str | None:
 
 def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, str | None], fired: list[str]) -> str:
     """Say why the whole earns nothing: it claims nothing, or too much (rule 2). Empty if it commits to a finding."""
-    claimed = any(
-        line.blames and line.polarity is Polarity.POSITIVE and _find_blame(line, readings, _ASSERTED) is not None
-        for line in rubric.criteria
-    )
-    if len(fired) > rubric.most_blamed:
-        return f"it blames {len(fired)} things that are not the cause: {', '.join(fired)}"
-    if fired and not claimed:
-        return f"the cause that it names is another: {fired[0]}"
-    if not claimed and any(reading.clause.refusing for reading in readings):
-        return "it says that it does not know the cause"
-    if not any(met[line.id] for line in rubric.criteria if line.polarity is Polarity.POSITIVE and not line.needs):
+    positive = [line for line in rubric.criteria if line.polarity is Polarity.POSITIVE]
+    findings = [line for line in positive if line.blames]
+    claimed = any(_find_blame(line, readings, _ASSERTED) is not None for line in findings)
+    if fired:
+        return _judge_blame(rubric, readings, fired, findings if claimed else [])
+    if not claimed:
+        listed = _listed_alike(rubric, readings)
+        if len(listed) > _LISTED and not _links_effect(rubric, readings, findings):
+            return f"it lists {len(listed)} other things alike, and names none as the cause"
+        if any(reading.clause.refusing for reading in readings):
+            return "it says that it does not know the cause"
+    if not any(met[line.id] for line in positive if not line.needs):
         return "it holds no finding"
     return ""
+
+
+def _judge_blame(rubric: Rubric, readings: list[_Reading], fired: list[str], findings: list[Criterion]) -> str:
+    """Say why an answer that blames what is not the cause earns nothing; empty if it claims the true one besides."""
+    if len(fired) > rubric.most_blamed:
+        return f"it blames {len(fired)} things that are not the cause: {', '.join(fired)}"
+    if not findings:
+        return f"the cause that it names is another: {fired[0]}"
+    if _denies_finding(readings, findings):
+        return f"it denies the cause that it names, and blames another thing: {fired[0]}"
+    return ""
+
+
+def _denies_finding(readings: list[_Reading], findings: list[Criterion]) -> bool:
+    """Whether a clause says of the true cause that it is none, in itself or with the clause after it."""
+    for index, reading in enumerate(readings):
+        clause = reading.clause
+        if clause.force is not Force.DENIED or reading.suspects:
+            continue
+        if not any(f"subject:{line.id}" in reading.labels for line in findings):
+            continue
+        after = readings[index + 1] if index + 1 < len(readings) else reading
+        if any(word in clause.text for word in _CAUSE_WORDS) or _BARE_DENIAL.match(after.clause.text):
+            return True
+    return False
+
+
+def _links_effect(rubric: Rubric, readings: list[_Reading], findings: list[Criterion]) -> bool:
+    """Whether a sentence that speaks of the true cause also speaks of what was reported."""
+    truths = {f"subject:{line.id}" for line in findings}
+    return any(EFFECT in (labels := rubric.clauses.find(text)) and labels & truths for text in _passages(readings))
+
+
+def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:
+    """The suspects that an answer states, and nowhere rules out."""
+    stated: set[str] = set()
+    ruled_out: set[str] = set()
+    for reading in readings:
+        named = {name for name in rubric.negative_ids if f"subject:{name}" in reading.labels}
+        if reading.clause.dismissing or reading.clause.force is Force.DENIED:
+            ruled_out |= named
+        elif reading.clause.force is Force.ASSERTED:
+            stated |= named
+    return sorted(stated - ruled_out)
 
 
 def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:

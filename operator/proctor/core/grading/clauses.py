@@ -116,15 +116,22 @@ _FINITE_WORDS = (
     "ended began started occurred happened appear appears appeared remains looks seems became becomes comes came "
     "blocks blocked drops dropped rejects rejected throttles throttled hangs hung surfaces surfaced propagates "
     "propagated waits waited needs need may might must should touch touches hit hits predate predates precede "
+    "gets get got takes took end ends stopped stops makes made gave gives goes went leads led answers ran runs reports "
+    "reported reaches reached lost carries carried sind wird wurde läuft fallaron puede está están ont sont "
     "precedes succeed succeeds succeeded complete completes completed "
 )
 _FINITE = frozenset(_FINITE_WORDS.split())
 _GLUE_WORDS = (
     "to on at in by with from of for the a an because due when that into between its their after before through via "
-    "not no -> = + against die der das von zu ist kann la le les el los de à est es "
+    "not no -> = + against die der das von zu ist kann la le les el los de à est es within while during since as up "
+    "down out than all each both only also auf zur zum en du des con del "
 )
 _GLUE = frozenset(_GLUE_WORDS.split())
 _LISTING_WORDS = 6
+_PUNCTUATION = ".,;:!()'\""
+_VERB_GLUE = 2
+"""A verb makes a statement more than other small words do."""
+
 _ENDINGS = frozenset(".!?")
 _CLOSERS = frozenset(".!?\"')]")
 _ABBREVIATIONS = frozenset(
@@ -223,7 +230,7 @@ def _head_of_denial(text: str) -> str:
 
 
 def _has_verb(words: list[str]) -> bool:
-    return any(word in _FINITE or word.endswith("n't") or word.strip(".,;:!()'\"") in _FINITE for word in words)
+    return any(word in _FINITE or word.endswith("n't") or word.strip(_PUNCTUATION) in _FINITE for word in words)
 
 
 def _cut(words: list[str]) -> Iterator[list[str]]:
@@ -298,7 +305,13 @@ def _is_listing(text: str) -> bool:
     words = text.split()
     if len(words) < _LISTING_WORDS or not text.isascii() or "root cause" in text:
         return False
-    glue = sum(word in _GLUE or word in _FINITE or word.endswith(":") or "n't" in word for word in words)
+    glue = 0
+    for raw in words:
+        word = raw.strip(_PUNCTUATION)
+        if word in _FINITE or "n't" in word:
+            glue += _VERB_GLUE
+        elif raw in _GLUE or word in _GLUE or raw.endswith(":"):
+            glue += 1
     return glue * _LISTING_WORDS < len(words)
 
 

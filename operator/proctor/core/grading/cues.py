@@ -50,10 +50,11 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         + _ADVERBS
         + (
             r")*(?:the|an?|our|its|their|any|related|caused?|causing|causal(?:ly)?|due|because|from|by|"
-            r"to blame|responsible|involved|relevant|contribut\w+|part|linked|tied|associated|correlated|"
+            r"to blame|responsible|involved|relevant|contribut\w+|part|linked|tied|associated|correlat\w+|"
             r"connected (?:to|with)|behind|at fault|explain\w*|affect\w*|impact\w*|involving|touch\w*|"
             r"trigger\w*|drive|driving|matter\w*|appear\w*|occur\w*|show up|contain\w*|"
-            r"coincid\w+|overlap\w*|match\w*|line up|share\w*|belong\w*|"
+            r"coincid\w+|overlap\w*|intersect\w*|point\w* (?:to|at)|(?:stem\w*|com(?:e|ing)|originat\w+) from|"
+            r"match\w*|line up|share\w*|belong\w*|"
             r"what|why|where|how|broken|failing|failed|fail|slow\w*|down|at play|in play|implicated|"
             r"in the (?:failing|failed|affected|same|path))\b"
         ),
@@ -68,16 +69,17 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         r"^(?:it|this|that|these|those|they|which) (?:(?:is|was|are|were) not|isn't|wasn't|aren't|weren't)\b",
         (
             r"(?:can't|can not|cannot|could not|couldn't) (?:possibly |therefore )?(?:be (?:the|an?|to blame|"
-            r"responsible|causing|behind|blamed|it|why|related|involved)|explain|account|have (?:caused|been|"
+            r"responsible|causing|behind|blamed|it|why|related|involved|(?:attributed|explained|traced|linked|"
+            r"tied) )|explain|account|have (?:caused|been|"
             r"led|produced|broken)|cause|produce|break|affect)\b"
         ),
         (
-            r"\b(?:no|little|any) (?:\w+ )?(?:evidence|signs?|indications?|links?|relation\w*|correlat\w+|"
-            r"overlap|impact|effect|bearing|role|causal\w*|hints?|proof|trace ids?|shared traces?|"
+            r"\b(?:no|zero|little|any) (?:\w+ )?(?:evidence|signs?|indications?|links?|relation\w*|correlat\w+|"
+            r"overlap|impact|effect|bearing|role|part|causal\w*|hints?|proof|trace ids?|shared traces?|"
             r"connection (?:to|with|between) (?:the )?(?:checkout|fail|incident|error|order|report|"
             r"customer)\w*)\b"
         ),
-        r"\bno (?:\w+ ){0,2}(?:timeouts?|errors?|failures?|problems?|issues?|anomal\w+|checkouts?)\b",
+        r"\bno (?:\w+ ){0,2}(?:timeouts?|errors?|failures?|problems?|issues?|anomal\w+|checkouts?|traces?|requests?)\b",
         r"\bnothing to do with\b|\bnone of (?:these|them|those|which|the)\b|\bneither\b|\bnor\b",
         r"\brul(?:e|ed|es|ing) (?:[\w'-]+ ){0,5}out\b",
         (
@@ -94,7 +96,13 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"separate (?:from|to|issue|problem|incident|matter))\b"
         ),
         r"\b(?:different|another) (?:problem|issue|incident|path|matter|story)\b|\bred flag that leads nowhere\b",
-        r": (?:no|none|false|not)\b|\?:? (?:no|false|none|not)\b",
+        r": (?:no|none|false)(?: ?$| ?[,.;)(-])|: not\b|\?:? (?:no|false|none|not)\b",
+        (
+            r"^no[.,!]*$|\b(?:it's|it is|is) (?:\w+ )?(?:false|untrue|wrong|incorrect) that\b|"
+            r"\b(?:nobody|no one|nothing) (?:\w+ )?(?:observ|saw|notic|report|found|suggest|indicat|show|point|"
+            r"link)\w*|"
+            r"\b(?:found|saw|see|there (?:is|are|was|were)) (?:none|nothing)\b|\bdisprov\w+|\brefut\w+"
+        ),
         r"\bnon-?caus\w+|\bnot-?caus\w+|\bno caus\w+",
         r"\bhealthy\b|\bunaffected\b|\bworks? (?:fine|normally)\b",
         (
@@ -160,7 +168,9 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         (
             r"\bonly (?:affect|touch|hit|concern|impact|involv)\w*|\basynchronous\w*|\bstatic (?:assets?|"
             r"content|files)\b|\bisolated\b|\bunchanged\b|\bflat\b|\bside[- ]issue\b|\bsecondary\b|\bminor\b|"
-            r"\bseparate\w*|\bignor\w+|\bset aside\b"
+            r"\bseparate\w*|\bignor\w+|\bset aside\b|\bindependent\w*|\btoo (?:early|late|old)\b|"
+            r"\b(?:other|different) traces\b|\b(?:off|outside|not on|not in) (?:of )?the (?:\w+ )?(?:path|"
+            r"flow)\b|\bown trouble\b"
         ),
     ),
     Cue.LIMITS: (
@@ -191,7 +201,10 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"proven)\b|\beither\b.*\bor\b|\bany of\b|\bone of (?:these|the following|them|several)\b|"
             r"\bhard to say\b|\bdifficult to say\b"
         ),
-        r"\b(?:candidates?|suspects|theor(?:y|ies)|possibilit(?:y|ies)|options?)\b",
+        (
+            r"\b(?:equally|just as) (?:likely|possible|plausible)\b|\b(?:candidates?|suspects|theor(?:y|ies)|"
+            r"possibilit(?:y|ies)|options?)\b"
+        ),
     ),
     Cue.CONSIDERS: (
         r"\?['\")]*$|\bwhether\b|(?:^|,| )if (?:the|it|this|that|so|there|we|you|an?|payments?|checkout|any)\b",
@@ -209,6 +222,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"verifying)\b|\brecommend\w*|\btodo\b|\bplan(?:ned|s)? to\b|\bgoing to (?:check|look|query)\b"
         ),
         (
+            r"\b(?:i|we) (?:first |initially |at first |had )?(?:suspected|thought|assumed)\b|"
+            r"\b(?:was|were|been) (?:first |initially |at first )?(?:suspected|thought|assumed|believed)\b|"
             r"\b(?:first|initially|at first)\b.*\b(?:thought|suspected|looked like|seemed|assumed|appeared)\b|"
             r"\btempting\b|\bit (?:would be|is) easy to\b|\bone (?:might|could|may) (?:think|blame|assume|"
             r"suspect)\b|\b(?:looks?|looked|seems?|seemed|appears?|appeared) (?:like|to be) (?:the|"
@@ -216,6 +231,21 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         )
         + _CAUSE
         + r" at first\b|\bat first (?:glance|sight|look)\b",
+        # The agent's own tools and queries, which are no part of what it was asked about.
+        (
+            r"\b(?:my|our) (?:\w+ ){0,2}(?:quer(?:y|ies)|tools?|tool calls?|"
+            r"sessions?)\b(?: [\w-]+){0,5} (?:timed|times|"
+            r"timing|fail\w*|error\w*|did not|didn't|could not|couldn't|kept)\b|"
+            r"\b(?:sql|query|mcp|database|search|the|my) tools?\b(?: [\w-]+){0,3} (?:fail\w*|error\w*|timed|"
+            r"times|timing|"
+            r"returned an error|returns an error)\b"
+        ),
+        (
+            r"(?:\bunable to|\bfailed to|n't|\bcannot|\bcould not|\bcan not) (?:run |execute |finish |complete )*"
+            r"(?:quer\w+|(?:the|my|this) (?:investigation|analysis|quer\w+))|"
+            r"\b(?:connect|reach)\w* (?:to )?(?:the )?(?:clickhouse|mcp|sql)\b|"
+            r"\bi (?:was|am|have been) (?:given|provided)\b"
+        ),
     ),
     Cue.REFUSES: (
         (
@@ -231,6 +261,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"decline to) (?:[\w-]+ ){0,2}(?:help|assist|answer|comply|say|investigate|do (?:that|this))\b"
         ),
         (
+            r"\b(?:n't|not|cannot|unable to) (?:finish|complete) (?:the|my|this) (?:investigation|analysis)\b|"
             r"\bno (?:clear |definitive |single |obvious |firm |certain |known )*(?:root[- ]?cause|cause|"
             r"culprit|conclusion|finding|answer)s?\b|\binconclusive\b|\bundetermined\b|\b(?:insufficient|"
             r"not enough|too little) (?:data|evidence|information|telemetry|context)\b|\b(?:root[- ]?cause|"

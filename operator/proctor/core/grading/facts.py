@@ -80,4 +80,4 @@ def _fact_pattern(kind: FactType, text: str) -> str:
             forms = {str(number), f"{number:,}"}
             if 0 <= number < len(_WORDS):
                 forms.add(_WORDS[number])
-            return rf"\b(?:{'|'.join(re2.escape(form) for form in sorted(forms))})\b"
+            return rf"\b(?:{'|'.join(re2.escape(form) for form in sorted(forms))})(?:\b|x\b)"
