@@ -55,13 +55,17 @@ def render_marks(cell: Mapping[str, Any]) -> str:
     if cell.get("score") is None:
         return f"ungraded: {make_inert(str(cell['ungraded']))}" if cell.get("ungraded") else "not graded"
     programmatic = cell.get("programmatic") or {}
-    parts = f"programmatic {programmatic.get('score', '–')}, penalty {cell.get('penalty', '0')}"
+    judge = f", judge {cell['judge']}" if cell.get("judge") is not None else ""
+    parts = f"programmatic {programmatic.get('score', '–')}{judge}, penalty {cell.get('penalty', '0')}"
     lines = [f"score {cell['score']}: {parts}"]
     for check in programmatic.get("checks", []):
         sign = "✓" if check.get("satisfied") else "✗"
         name = make_inert(str(check.get("id", "")))
         why = make_inert(str(check.get("why", "")))
         lines.append(f"  {sign} {name} ({check.get('polarity', '')}, weight {check.get('weight', '')}): {why}")
+    for mark in (cell.get("judgement") or {}).get("marks", []):
+        name, why = make_inert(str(mark.get("id", ""))), make_inert(str(mark.get("why", "")))
+        lines.append(f"  {mark.get('score', '–')}/5 {name} (judge, weight {mark.get('weight', '')}): {why}")
     return "\n".join(lines)
 
 

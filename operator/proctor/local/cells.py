@@ -45,7 +45,8 @@ def _render(cell: CellProgress, marks: Mapping[str, Any], *, terminal: bool) -> 
         line["score"] = None if cell.grade.score is None else str(cell.grade.score)
         if cell.grade.reason:
             line["ungraded"] = cell.grade.reason
-        line |= {part: marks[part] for part in ("programmatic", "judge", "penalty") if marks.get(part) is not None}
+        parts = ("programmatic", "judge", "judgement", "penalty")
+        line |= {part: marks[part] for part in parts if marks.get(part) is not None}
     return line
 
 
