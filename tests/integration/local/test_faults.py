@@ -104,13 +104,14 @@ def test_an_engine_that_dies_while_it_is_filled_is_filled_anew(machine: Machine)
     [
         (odd_server("odd", "--start", "exit"), "odd"),
         (odd_server("odd", "--start", "no-tools"), "lists no tools"),
+        (odd_server("odd", deniedTools=None, allowedTools=["die"]), "its tool 'die' gives no answer"),
     ],
-    ids=["exits", "no tools"],
+    ids=["exits", "no tools", "answers no call"],
 )
 def test_a_server_that_is_not_ready_ends_the_run_before_any_agent(
     machine: Machine, reference: dict[str, str | None], server: dict[str, Any], words: str
 ) -> None:
-    """P26: verdict Error, ServerNotReady, the server's own words, and no attempt was started."""
+    """P26, P27: verdict Error, ServerNotReady, the server's own words, and no attempt was started."""
     assert reference
     suite = machine.write_suite(make_suite("not-ready", servers=[server]))
     finished = machine.call("run", str(suite), "--new")

@@ -12,6 +12,7 @@ from support.local_runs import (
     find_process,
     list_descendants,
     make_suite,
+    odd_server,
     scores_of,
     sql_server,
     wait_until_gone,
@@ -61,6 +62,24 @@ def test_two_servers_are_compared_and_a_worse_one_fails(machine: Machine, refere
     assert finished.returncode == 1, finished.stderr
     assert document["run"]["status"]["reason"] == "ControlRegression"
     assert document["run"]["status"]["cells"]["cancelled"] == 8
+
+
+def test_controls_of_a_server_without_a_sql_tool_play_on_the_reference(
+    machine: Machine, reference: dict[str, str | None]
+) -> None:
+    """Manifest, controls; M-A4, P27: its oracle is as good as any, its noop 0; its own agents have its tools alone."""
+    assert reference
+    plain = odd_server("plain", deniedTools=None, allowedTools=["echo"])
+    suite = make_suite("plain", servers=[sql_server("sql"), plain])
+    finished = machine.call("run", str(machine.write_suite(suite)), "--new")
+    assert finished.returncode == 0, (finished.stderr, machine.last_run()["run"]["status"])
+    scores = scores_of(machine.last_run())
+    assert float(scores["error-root-cause/plain/~oracle/1"] or 0) >= 0.95
+    assert scores["error-root-cause/plain/~oracle/1"] == scores["error-root-cause/sql/~oracle/1"]
+    assert float(scores["error-root-cause/plain/~noop/1"] or 1) == 0
+    assert float(scores["error-root-cause/plain/newest/1"] or 1) == 0
+    shown = machine.call("show", "last", "plain/~oracle/1")
+    assert "tool_call run_sql" in shown.stdout
 
 
 def test_interrupting_leaves_a_run_that_the_same_command_resumes(
