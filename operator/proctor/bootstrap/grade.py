@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results import GradeRow, ResultsStore
 from proctor.api.suite import EvalSuiteSpec
-from proctor.bootstrap.judge import JudgeParts, ScenarioKey, build_judge
+from proctor.bootstrap.judge import JudgeParts, ScenarioKey, build_judge, collect_names
 from proctor.core.agents.prompt import told_text
 from proctor.core.grading.attempts import digest_rubrics
 from proctor.core.grading.facts import FactValues
@@ -157,8 +157,9 @@ def build_grader(config: GraderConfig) -> GraderParts:
     keys = {name: _load_key(name, source) for name, source in config.scenarios.items()}
     rubrics = {name: _build_rubric(name, key, config.scenarios[name].facts) for name, key in keys.items()}
     judge = build_judge(
-        config.suite,
+        config.suite.judge,
         {name: ScenarioKey(key.answer, key.brief, rubrics[name].facts) for name, key in keys.items()},
+        names=collect_names(config.suite.servers),
         run=config.run,
         secrets={name: secret.get_secret_value() for name, secret in config.secrets.items()},
         allowed_hosts=config.allowed_hosts,

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from proctor.adapters.models.asking import ModelAsker
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import ProviderAddress
+from proctor.api.model import Judge
 from proctor.api.server import Server
-from proctor.api.suite import EvalSuiteSpec
 from proctor.core.digests import digest_json
 from proctor.core.grading.blinding import Blind, SuiteNames, brand_parts, digest_names
 from proctor.core.grading.judge_prompt import JudgePrompt, build_judge_prompt
@@ -97,18 +97,20 @@ class ScenarioKey:
 
 
 def build_judge(
-    suite: EvalSuiteSpec,
+    judge: Judge,
     keys: Mapping[str, ScenarioKey],
     *,
+    names: SuiteNames,
     run: str,
     secrets: Mapping[str, str],
     allowed_hosts: Iterable[str],
 ) -> JudgeParts | None:
-    """Make the judge of a suite; None where it has none.
+    """Make a judge; None where nobody judges.
 
     Args:
-        suite: the frozen suite.
-        keys: of every scenario of it.
+        judge: as the suite names it.
+        keys: of every scenario that it judges.
+        names: what to take out of answers.
         run: the run's uid.
         secrets: values by ``name/key``.
         allowed_hosts: hosts that may get a key.
@@ -116,21 +118,20 @@ def build_judge(
     Raises:
         InvalidInput: the key is missing, its host is not allowed, or a scenario has no answers to plant.
     """
-    told = suite.judge.anthropic
+    told = judge.anthropic
     if told is None:
         return None
     name = f"{told.secret_key_ref.name}/{told.secret_key_ref.key}"
     if name not in secrets:
         raise InvalidInput(f"spec.judge.anthropic.secretKeyRef: secret {name} is not given")
     url = check_provider_url(told.url, allowed_hosts)
-    names = collect_names(suite.servers)
     scenarios = {
-        scenario: _build_scenario(scenario, key, names, run=run, votes=suite.judge.vote_count)
+        scenario: _build_scenario(scenario, key, names, run=run, votes=judge.vote_count)
         for scenario, key in keys.items()
     }
     return JudgeParts(
         model=told.model,
-        votes=suite.judge.vote_count,
+        votes=judge.vote_count,
         asker=ModelAsker(ProviderAddress(url, secrets[name], idle_seconds=_IDLE_SECONDS)),
         scenarios=scenarios,
         digest=digest_json(

@@ -44,6 +44,22 @@ def read_secrets(
     return found
 
 
+def read_model_key(
+    ref: SecretKeyRef, secrets_dir: Path | None, environ: Mapping[str, str] = os.environ, *, field: str
+) -> str:
+    """Return the key of one model, outside of any suite.
+
+    Raises:
+        InvalidInput: it can't be found or read; `field` names what wants it.
+    """
+    value = _look_up(ref, secrets_dir, environ, is_model_key=True)
+    if value is None:
+        raise InvalidInput(
+            f"{field}: secret {ref.name}/{ref.key} is not given: {_where(ref, secrets_dir, is_model_key=True)}"
+        )
+    return value
+
+
 def list_references(spec: EvalSuiteSpec) -> Iterator[tuple[str, SecretKeyRef, bool]]:
     """Yield every reference of a suite: its field, itself, and whether it is an anthropic key."""
     for index, model in enumerate(spec.models):

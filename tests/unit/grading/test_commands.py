@@ -75,7 +75,7 @@ def test_empty_answers_and_refusals_score_zero(answer: str, tmp_path: Path) -> N
 )
 def test_bad_usage_is_said_with_its_exit_code(words: tuple[str, ...]) -> None:
     """Exit codes: 64 bad usage."""
-    result = run(*words)
+    result = run(*words, sent=RIGHT)
     assert result.exit_code == 64
     assert result.stderr.startswith("proctor: ")
 
