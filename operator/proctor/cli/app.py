@@ -18,10 +18,11 @@ def proctor() -> None:
 
 
 def _add_groups() -> None:
-    from proctor.cli import dataset, generate, grade, init, run, runs, scenario, show, validate
+    from proctor.cli import dataset, generate, grade, init, plan, run, runs, scenario, show, validate
 
     validate.register(app)
     init.register(app)
+    plan.register(app)
     generate.register(app)
     app.add_typer(dataset.app, name="dataset")
     app.add_typer(scenario.app, name="scenario")

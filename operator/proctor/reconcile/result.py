@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from proctor.api.gate import Baseline
 from proctor.api.run import EvalRun
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.ids import CellKey
@@ -14,8 +13,9 @@ from proctor.core.reports.table import ResultReport
 from proctor.core.stats.comparisons import compare_arms
 from proctor.core.stats.controls import worst_controls
 from proctor.core.stats.figures import summarise_arms
-from proctor.core.stats.observations import BaselineArm, CellFate, GateRules, Observation, Side, judged_only
+from proctor.core.stats.observations import CellFate, Observation, judged_only
 from proctor.core.trajectory.outcome import Outcome
+from proctor.reconcile.rules import build_rules
 
 _DIGEST_DIGITS = 12
 """Of the suite's digest, for the seed of resampling: the same as the run's own order, so figures agree."""
@@ -34,7 +34,7 @@ def report_result(
     """
     observations = [read_observation(cell) for cell in cells]
     judged = judged_only(observations)
-    rules = _rules(run, suite)
+    rules = build_rules(suite, seed=_seed(run))
     arms, by_scenario = summarise_arms(judged, rules)
     return ResultReport(
         run=run.metadata.name,
@@ -77,19 +77,6 @@ def read_observation(cell: Mapping[str, Any]) -> Observation:
     )
 
 
-def _rules(run: EvalRun, suite: EvalSuiteSpec) -> GateRules:
+def _seed(run: EvalRun) -> int:
     digest = run.status.digests.suite
-    max_drop = suite.gate.max_drop
-    return GateRules(
-        max_drop=None if max_drop is None else float(max_drop),
-        baseline=_baseline(suite.gate.baseline),
-        seed=int(digest[:_DIGEST_DIGITS], 16) if digest else 0,
-    )
-
-
-def _baseline(baseline: Baseline | None) -> BaselineArm | None:
-    if baseline is None:
-        return None
-    if baseline.server is not None:
-        return BaselineArm(Side.SERVER, baseline.server)
-    return None if baseline.model is None else BaselineArm(Side.MODEL, baseline.model)
+    return int(digest[:_DIGEST_DIGITS], 16) if digest else 0

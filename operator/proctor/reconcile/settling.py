@@ -7,25 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from proctor.api.gate import Baseline
 from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Estimate, Verdict
 from proctor.core.stats.controls import judge_controls
 from proctor.core.stats.observations import (
     ArmFigures,
-    BaselineArm,
     CellFate,
     Comparison,
     ControlScores,
-    GateRules,
     Interval,
     Observation,
     Reason,
     Settlement,
-    Side,
 )
 from proctor.core.stats.settlement import settle
 from proctor.reconcile.halting import Halt
 from proctor.reconcile.progress import CellProgress, CellState
+from proctor.reconcile.rules import build_rules
 from proctor.reconcile.snapshot import RunSnapshot
 
 _PLACES = Decimal("0.0001")
@@ -49,7 +46,7 @@ def find_control_halt(run: RunSnapshot, progress: Sequence[CellProgress]) -> Hal
     controls = [cell for cell in progress if cell.key.control is not None]
     if not all(cell.final for cell in controls):
         return None
-    finding = judge_controls([observe_cell(cell) for cell in controls], build_rules(run))
+    finding = judge_controls([observe_cell(cell) for cell in controls], build_rules(run.suite, seed=run.order_seed))
     if finding is None:
         return None
     return Halt(Verdict(finding.verdict.value), finding.reason.value, finding.summary + _explain_loss(controls))
@@ -71,31 +68,13 @@ def settle_run(run: RunSnapshot, progress: Sequence[CellProgress]) -> Findings:
 
 def settle_progress(run: RunSnapshot, progress: Sequence[CellProgress]) -> Settlement:
     """Return the statistics of a run whose cells are over."""
-    return settle([observe_cell(cell) for cell in progress], build_rules(run))
+    return settle([observe_cell(cell) for cell in progress], build_rules(run.suite, seed=run.order_seed))
 
 
 def summarise_progress(progress: Sequence[CellProgress]) -> str:
     """Say in one line how far a run is."""
     done = sum(1 for cell in progress if cell.final)
     return f"{done} of {len(progress)} cells done"
-
-
-def build_rules(run: RunSnapshot) -> GateRules:
-    """Return what the suite holds the run to."""
-    gate = run.suite.gate
-    return GateRules(
-        minimum=None if gate.minimum is None else float(gate.minimum),
-        max_drop=None if gate.max_drop is None else float(gate.max_drop),
-        baseline=_build_baseline(gate.baseline),
-        # The images of an earlier run are run again by whoever makes the run; what is left of it here is their absence.
-        baseline_missing=gate.baseline is not None and gate.baseline.last_passed is True,
-        max_infra_percent=gate.max_infra_errored_percent,
-        max_ungraded_percent=gate.max_ungraded_percent,
-        oracle_at_least=float(gate.controls.oracle_at_least),
-        noop_at_most=float(gate.controls.noop_at_most),
-        played_through=frozenset(server.name for server in run.suite.servers if server.sql_tool is not None),
-        seed=run.order_seed,
-    )
 
 
 def observe_cell(cell: CellProgress) -> Observation:
@@ -128,14 +107,6 @@ def _tell_fate(state: CellState) -> CellFate:
             return CellFate.INFRA_ERRORED
         case CellState.PENDING | CellState.RUNNING:
             return CellFate.CANCELLED
-
-
-def _build_baseline(baseline: Baseline | None) -> BaselineArm | None:
-    if baseline is None:
-        return None
-    if baseline.server is not None:
-        return BaselineArm(Side.SERVER, baseline.server)
-    return None if baseline.model is None else BaselineArm(Side.MODEL, baseline.model)
 
 
 def _explain_loss(controls: Sequence[CellProgress]) -> str:

@@ -25,7 +25,11 @@ from support.observations import controls, graded, lost
 BASE, CAND = "base", "cand"
 CONTROLS = controls(["s"], [BASE, CAND])
 RULES = GateRules(
-    max_drop=0.05, baseline=BaselineArm(Side.SERVER, BASE), played_through=frozenset({BASE, CAND}), seed=11
+    max_drop=0.05,
+    baseline=BaselineArm(Side.SERVER, BASE),
+    played_through=frozenset({BASE, CAND}),
+    scripted=frozenset({"m"}),
+    seed=11,
 )
 STEADY = [0.80, 0.82, 0.81, 0.79, 0.80, 0.82, 0.81, 0.79]
 
@@ -61,27 +65,46 @@ def without(cells: list[Observation], fate: CellFate, count: int, server: str = 
 
 
 MINIMUM = GateRules(minimum=0.7, seed=11)
-MANY = graded("s", BASE, STEADY * 5) + graded("s", CAND, jittered(0.0) * 5)
+MANY = graded("s", BASE, STEADY * 10) + graded("s", CAND, jittered(0.0) * 10)
+"""Scores that vary prove little in few cells; 80 pairs can show that nothing fell by more than 0.05."""
+REAL = replace(RULES, scripted=frozenset())
 LOOSE = replace(RULES, max_infra_percent=100, max_ungraded_percent=100)
 
 CASES = [
     Case("same-scores", pair(STEADY), Judgement.PASS, Reason.WITHIN_MAX_DROP),
-    Case("noise", pair(jittered(0.0)), Judgement.PASS, Reason.WITHIN_MAX_DROP),
-    Case("better", pair(jittered(0.1)), Judgement.PASS, Reason.WITHIN_MAX_DROP),
+    Case("noise", MANY, Judgement.PASS, Reason.WITHIN_MAX_DROP),
+    Case("noise-in-few-cells", pair(jittered(0.0)), Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE),
+    Case("better", pair(jittered(0.1) * 6, STEADY * 6), Judgement.PASS, Reason.WITHIN_MAX_DROP),
+    Case("same-scores-of-a-real-model", pair(STEADY), Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE, REAL),
+    Case(
+        "constant-scores-of-a-real-model",
+        pair([1.0] * 8, [1.0] * 8),
+        Judgement.INCONCLUSIVE,
+        Reason.INTERVAL_TOO_WIDE,
+        REAL,
+    ),
+    Case("same-scores-in-enough-cells", pair([1.0] * 75, [1.0] * 75), Judgement.PASS, Reason.WITHIN_MAX_DROP, REAL),
+    Case("a-real-model-much-worse", pair([0.1] * 8, [0.9] * 8), Judgement.FAIL, Reason.MAX_DROP_EXCEEDED, REAL),
     Case("worse", pair(jittered(-0.2)), Judgement.FAIL, Reason.MAX_DROP_EXCEEDED),
     Case("worse-without-variance", pair(shifted(-0.2)), Judgement.FAIL, Reason.MAX_DROP_EXCEEDED),
     Case("exactly-max-drop-without-variance", pair(shifted(-0.05)), Judgement.PASS, Reason.WITHIN_MAX_DROP),
     Case("near-the-limit", pair(jittered(-0.05)), Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE),
     Case("one-pair", pair([0.8], [0.8]), Judgement.INCONCLUSIVE, Reason.TOO_FEW_REPLICATES),
-    Case("both-thresholds", pair(STEADY), Judgement.PASS, Reason.WITHIN_LIMITS, replace(RULES, minimum=0.7)),
-    Case("minimum-holds", graded("s", CAND, STEADY), Judgement.PASS, Reason.ABOVE_MINIMUM, MINIMUM),
+    Case(
+        "both-thresholds",
+        pair(STEADY * 4, STEADY * 4),
+        Judgement.PASS,
+        Reason.WITHIN_LIMITS,
+        replace(RULES, minimum=0.7),
+    ),
+    Case("minimum-holds", graded("s", CAND, STEADY * 4), Judgement.PASS, Reason.ABOVE_MINIMUM, MINIMUM),
     Case("below-minimum", graded("s", CAND, jittered(-0.4)), Judgement.FAIL, Reason.BELOW_MINIMUM, MINIMUM),
     Case(
         "around-minimum", graded("s", CAND, jittered(-0.1)), Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE, MINIMUM
     ),
     Case(
         "the-baseline-may-be-below-minimum",
-        pair(STEADY, shifted(-0.5)),
+        pair(STEADY * 4, shifted(-0.5) * 4),
         Judgement.PASS,
         Reason.WITHIN_LIMITS,
         replace(RULES, minimum=0.7),
@@ -96,23 +119,23 @@ CASES = [
     ),
     Case(
         "no-earlier-pass-but-a-minimum",
-        pair(STEADY),
+        pair(STEADY * 4, STEADY * 4),
         Judgement.PASS,
         Reason.ABOVE_MINIMUM,
         GateRules(minimum=0.7, max_drop=0.05, baseline_missing=True),
     ),
-    Case("infra-within-budget", without(MANY, CellFate.INFRA_ERRORED, 8), Judgement.PASS, Reason.WITHIN_MAX_DROP),
+    Case("infra-within-budget", without(MANY, CellFate.INFRA_ERRORED, 16), Judgement.PASS, Reason.WITHIN_MAX_DROP),
     Case(
         "infra-above-budget",
-        without(MANY, CellFate.INFRA_ERRORED, 9),
+        without(MANY, CellFate.INFRA_ERRORED, 17),
         Judgement.ERROR,
         Reason.TOO_MANY_INFRA_ERRORS,
     ),
-    Case("ungraded-above-budget", without(MANY, CellFate.UNGRADED, 9), Judgement.ERROR, Reason.TOO_MANY_UNGRADED),
-    Case("ungraded-would-decide", without(MANY, CellFate.UNGRADED, 8), Judgement.INCONCLUSIVE, Reason.UNGRADED_DECIDE),
+    Case("ungraded-above-budget", without(MANY, CellFate.UNGRADED, 17), Judgement.ERROR, Reason.TOO_MANY_UNGRADED),
+    Case("ungraded-would-decide", without(MANY, CellFate.UNGRADED, 16), Judgement.INCONCLUSIVE, Reason.UNGRADED_DECIDE),
     Case(
         "ungraded-baseline-hides-nothing",
-        without(MANY, CellFate.UNGRADED, 8, BASE),
+        without(MANY, CellFate.UNGRADED, 16, BASE),
         Judgement.PASS,
         Reason.WITHIN_MAX_DROP,
     ),
@@ -178,7 +201,7 @@ def test_an_open_question_names_what_would_settle_it() -> None:
     assert comparison.replicates_needed > 8
     assert f"about {comparison.replicates_needed} replicates" in settlement.summary
     assert comparison.minimum_detectable is not None
-    assert 0.05 < comparison.minimum_detectable < 0.3
+    assert 0.2 < comparison.minimum_detectable < 0.4
 
 
 def test_the_summary_reads_like_a_sentence() -> None:
@@ -187,7 +210,7 @@ def test_the_summary_reads_like_a_sentence() -> None:
     assert "cand × m 0.8" in settlement.summary
     assert " vs 0.8" in settlement.summary
     assert ": Δ " in settlement.summary
-    assert "39 pairs; 1 of 84 infra" in settlement.summary
+    assert "79 pairs; 1 of 164 infra" in settlement.summary
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def _footnotes(report: ResultReport) -> list[str]:
     if report.baseline is not None:
         notes.append("* baseline")
     if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):
-        notes.append("exact: replicates do not vary")
+        notes.append("exact: scripted, replicates do not vary")
     if report.by_scenario:
         notes.append("alike: replicate pairs within 0.1")
         notes.append(f"pass^3: chance that 3 of 3 reach {SUCCESS_AT:.2f}")

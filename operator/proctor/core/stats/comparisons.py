@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.core.ids import Arm
-from proctor.core.stats.intervals import DIFFERENCE, cluster_interval, estimate_mean, permutation_p, unsize
-from proctor.core.stats.observations import ArmFigures, Comparison, GateRules, Interval, Observation
-from proctor.core.stats.quantiles import Z_POWER, Z_TWO_SIDED, holm, student_t
-
-MOST_REPLICATES = 10_000
-"""Beyond this, "more replicates" is no advice."""
+from proctor.core.stats.intervals import cluster_interval, estimate_mean, permutation_p, unsize
+from proctor.core.stats.observations import DIFFERENCE, ArmFigures, Comparison, GateRules, Observation
+from proctor.core.stats.quantiles import holm
+from proctor.core.stats.sizing import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,36 +95,19 @@ def _compare(sides: _Sides, paired: _Paired, rules: GateRules) -> Comparison:
     )
     if not paired.count:
         return bare
-    delta = estimate_mean(paired.strata, DIFFERENCE, seed=rules.seed)
+    scripted = rules.is_scripted(sides.candidate.arm, sides.opposite)
+    delta = estimate_mean(paired.strata, DIFFERENCE, seed=rules.seed, scripted=scripted)
     if not paired.complete:
         delta = unsize(delta, DIFFERENCE)
+    shape = Shape.of(paired.strata, delta) if delta.sized and not delta.deterministic else None
     return replace(
         bare,
         delta=delta,
         clustered=cluster_interval(paired.strata, DIFFERENCE, seed=rules.seed),
-        minimum_detectable=_minimum_detectable(delta, paired),
-        replicates_needed=_replicates_needed(delta, paired, rules.max_drop),
+        minimum_detectable=None if shape is None else shape.detectable(),
+        replicates_needed=None if shape is None else shape.replicates_needed(rules.max_drop),
         spread_ratio=_ratio(sides.candidate.spread, None if baseline is None else baseline.spread),
     )
-
-
-def _minimum_detectable(delta: Interval, paired: _Paired) -> float | None:
-    if not delta.sized or delta.deterministic:
-        return None
-    degrees = delta.count - len(paired.strata)
-    return min(1.0, (student_t(degrees) + Z_POWER) * delta.error)
-
-
-def _replicates_needed(delta: Interval, paired: _Paired, max_drop: float | None) -> int | None:
-    """Return how many replicates would bring the nearer bound past the threshold, if the mean and spread stay."""
-    if max_drop is None or not delta.sized or delta.low >= -max_drop or delta.high < -max_drop:
-        return None
-    distance = abs(delta.mean + max_drop)
-    if distance == 0:
-        return None
-    now = max(len(values) for values in paired.strata)
-    needed = math.ceil(now * (Z_TWO_SIDED * delta.error / distance) ** 2)
-    return max(needed, now + 1) if needed <= MOST_REPLICATES else None
 
 
 def _ratio(candidate: float | None, baseline: float | None) -> float | None:

@@ -9,8 +9,8 @@ from decimal import Decimal
 from itertools import combinations
 
 from proctor.core.ids import Arm
-from proctor.core.stats.intervals import SCORE, estimate_mean, pooled_deviation, unsize
-from proctor.core.stats.observations import ArmFigures, CellFate, GateRules, Interval, Observation
+from proctor.core.stats.intervals import estimate_mean, pooled_deviation, unsize
+from proctor.core.stats.observations import SCORE, ArmFigures, CellFate, GateRules, Interval, Observation
 
 ALIKE = 0.1
 """Two replicates are consistent when their scores differ by less than this."""
@@ -87,7 +87,7 @@ def _summarise(arm: Arm, scenario: str | None, cells: Sequence[Observation], rul
 def _score_of(cells: Sequence[Observation], strata: list[list[float]], rules: GateRules) -> Interval | None:
     if not strata:
         return None
-    score = estimate_mean(strata, SCORE, seed=rules.seed)
+    score = estimate_mean(strata, SCORE, seed=rules.seed, scripted=rules.is_scripted(cells[0].cell.arm))
     return score if len(strata) == len({cell.cell.scenario for cell in cells}) else unsize(score, SCORE)
 
 

@@ -90,6 +90,7 @@ class GateRules:
         oracle_at_least: floor of the oracle's score.
         noop_at_most: ceiling of the noop's score.
         played_through: servers that the oracle itself played through; elsewhere it ran on the reference server.
+        scripted: models without any chance in them: only their scores can be exact.
         seed: fixes resampling.
         success_at: score from which a cell counts as a success, for pass^k.
     """
@@ -103,8 +104,13 @@ class GateRules:
     oracle_at_least: float = 0.95
     noop_at_most: float = 0.05
     played_through: frozenset[str] = frozenset()
+    scripted: frozenset[str] = frozenset()
     seed: int = 0
     success_at: float = SUCCESS_AT
+
+    def is_scripted(self, *arms: Arm) -> bool:
+        """Say whether none of the arms has a model with any chance in it."""
+        return all(arm.model in self.scripted for arm in arms)
 
     def is_candidate(self, arm: Arm) -> bool:
         """Say whether an arm is judged: every arm that is not the baseline."""
@@ -145,6 +151,18 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is possible at all: no interval reaches beyond."""
+
+    low: float
+    high: float
+
+
+SCORE = Bounds(0.0, 1.0)
+DIFFERENCE = Bounds(-1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Interval:
     """A mean and where it may lie, at 95 %.
 
@@ -153,9 +171,10 @@ class Interval:
         low: lower end.
         high: upper end.
         count: how many observations it is of.
-        deterministic: no scenario varies, so the interval is the point.
+        deterministic: no scenario varies and no model has any chance in it, so the interval is the point.
         sized: False where a scenario has one observation only: then the interval is all that is possible.
         error: standard error; 0 where nothing varies.
+        degrees: Welch's degrees of freedom of the error; 0 where nothing varies.
     """
 
     mean: float
@@ -165,6 +184,7 @@ class Interval:
     deterministic: bool = False
     sized: bool = True
     error: float = 0.0
+    degrees: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

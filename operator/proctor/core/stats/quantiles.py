@@ -1,13 +1,17 @@
-"""The few quantiles that intervals need, without a statistics library."""
+"""The few quantiles and bounds that intervals need, without a statistics library."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
 NORMAL = NormalDist()
 CONFIDENCE = 0.95
 Z_TWO_SIDED = NORMAL.inv_cdf(0.5 + CONFIDENCE / 2)
+ONE_SIDE = (1 - CONFIDENCE) / 2
+UNSEEN = 0.05
+"""Chance that what the lower end does not allow for happened to be in no cell: a pass may be wrong this often."""
 Z_POWER = NORMAL.inv_cdf(0.80)
 """A difference is called detectable when 80 of 100 runs would find it."""
 
@@ -29,6 +33,27 @@ def student_t(degrees: int) -> float:
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
     third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
     return z + first / degrees + second / degrees**2 + third / degrees**3
+
+
+def unseen_share(sizes: Sequence[int], chance: float) -> float:
+    """Return the largest mean share, over scenarios, of what none of the cells showed.
+
+    With n cells of one scenario it is the rule of three made exact: 1 − chance^(1/n). Over scenarios of any sizes the
+    worst case is sought: the least mean of q where the product of q^n is the chance, which has q proportional to n.
+
+    Args:
+        sizes: cells per scenario.
+        chance: that no cell shows it.
+    """
+    rest, budget, kept = sorted(sizes, reverse=True), math.log(chance), 0
+    while rest:
+        scale = math.exp((budget - sum(size * math.log(size) for size in rest)) / sum(rest))
+        if scale * rest[0] <= 1:
+            return 1 - (kept + scale * sum(rest)) / len(sizes)
+        # The largest scenario can hide nothing at all in the worst case; what is hidden is in the others.
+        kept += 1
+        rest.pop(0)
+    return 0.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

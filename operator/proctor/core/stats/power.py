@@ -1,0 +1,192 @@
+"""How often the gate says what, by simulation; and how many replicates a drop needs.
+
+Simulated runs go through the same intervals as real ones (`batches`), thousands at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from proctor.core.stats.batches import TINY, Floats, estimate_batch
+from proctor.core.stats.observations import DIFFERENCE, Interval
+from proctor.core.stats.quantiles import Z_POWER
+from proctor.core.stats.sizing import Shape
+
+RUNS = 2000
+RESAMPLES = 1000
+"""A quarter of a real run's: an end moves by less than the noise of the simulation itself."""
+ENOUGH = 0.80
+"""A size is enough when so many equal pairs pass, and so many drops of twice the limit fail."""
+_STEP = 1.08
+"""Sizes tried one after the other grow by this: the reader pays in cells, not in digits."""
+
+
+class Chance(Protocol):
+    """Where the scores of one arm's cells come from."""
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a cell's score."""
+
+    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
+        """Return scores whose mean is `drop` below what it is without a drop."""
+
+
+@dataclass(frozen=True, slots=True)
+class NormalScores:
+    """Scores around a mean, alike to both sides, cut to 0..1."""
+
+    deviation: float
+    mean: float = 0.7
+
+    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
+        """Return scores whose mean is `drop` below what it is without a drop."""
+        return np.clip(random.normal(self.mean - drop, self.deviation, shape), 0.0, 1.0)
+
+
+_FOUND = ((0.88, 0.2), (0.94, 0.3), (1.0, 0.5))
+_LAPSED = ((0.0, 1 / 3), (0.2, 1 / 3), (0.4, 1 / 3))
+
+
+@dataclass(frozen=True, slots=True)
+class Lapses:
+    """Scores as rubrics give them: a few values near the top, and now and then an agent that loses its way.
+
+    A drop is more lapses.
+
+    Attributes:
+        rate: share of cells that lapse.
+    """
+
+    rate: float
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a cell's score."""
+        values = [*((score, (1 - self.rate) * share) for score, share in _FOUND)]
+        values += [(score, self.rate * share) for score, share in _LAPSED]
+        mean = math.fsum(score * share for score, share in values)
+        return math.sqrt(math.fsum(share * (score - mean) ** 2 for score, share in values))
+
+    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
+        """Return scores whose mean is `drop` below what it is without a drop."""
+        lost = _mean(_FOUND) - _mean(_LAPSED)
+        lapsed = random.random(shape) < self.rate + drop / lost
+        return np.where(lapsed, _pick(random, shape, _LAPSED), _pick(random, shape, _FOUND))
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a run is."""
+
+    scenarios: int
+    replicates: int
+
+    @property
+    def pairs(self) -> int:
+        """Pairs of one candidate arm with its baseline."""
+        return self.scenarios * self.replicates
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Share of simulated runs with each verdict; the rest is Inconclusive."""
+
+    passed: float
+    failed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a size can tell.
+
+    Attributes:
+        equal: of a candidate that is as good as the baseline.
+        limit: of one that is exactly `maxDrop` worse.
+        double: of one that is twice `maxDrop` worse.
+    """
+
+    size: Size
+    equal: Rates
+    limit: Rates
+    double: Rates
+
+    @property
+    def enough(self) -> bool:
+        """Say whether an equal pair mostly passes and a drop of twice the limit mostly fails."""
+        return self.equal.passed >= ENOUGH and self.double.failed >= ENOUGH
+
+
+def simulate(chance: Chance, size: Size, *, drop: float, max_drop: float, runs: int = RUNS) -> Rates:
+    """Return how often runs of a size pass and fail.
+
+    Args:
+        chance: where scores come from.
+        size: of every run.
+        drop: true drop of the candidate.
+        max_drop: the gate's.
+        runs: how many are simulated.
+    """
+    random = np.random.default_rng([size.scenarios, size.replicates, round(drop * 10_000)])
+    shape = (runs, size.replicates)
+    strata = [
+        np.round(chance.draw(random, shape, drop), 4) - np.round(chance.draw(random, shape, 0.0), 4)
+        for _ in range(size.scenarios)
+    ]
+    batch = estimate_batch(strata, DIFFERENCE, resamples=RESAMPLES, seed=1)
+    return Rates(
+        passed=float(np.mean(batch.low >= -max_drop - TINY)), failed=float(np.mean(batch.high < -max_drop - TINY))
+    )
+
+
+def measure_power(chance: Chance, size: Size, *, max_drop: float, runs: int = RUNS) -> Power:
+    """Return how often the gate says what at a size, for no drop, a drop of its limit, and one of twice that."""
+    equal, limit, double = (
+        simulate(chance, size, drop=factor * max_drop, max_drop=max_drop, runs=runs) for factor in (0, 1, 2)
+    )
+    return Power(size, equal, limit, double)
+
+
+def find_size(chance: Chance, scenarios: int, *, max_drop: float, most: int, runs: int = RUNS) -> Power | None:
+    """Return the least size that is enough, to about 8 %; None if none up to `most` replicates is.
+
+    Args:
+        chance: where scores come from.
+        scenarios: of the suite.
+        max_drop: the gate's.
+        most: replicates tried.
+        runs: how many are simulated per size.
+    """
+    replicates = _guess(chance.deviation * math.sqrt(2), scenarios, max_drop=max_drop, most=most)
+    while replicates is not None and replicates <= most:
+        power = measure_power(chance, Size(scenarios, replicates), max_drop=max_drop, runs=runs)
+        if power.enough:
+            return power
+        replicates = max(replicates + 1, math.ceil(replicates * _STEP))
+    return None
+
+
+def _guess(deviation: float, scenarios: int, *, max_drop: float, most: int) -> int | None:
+    """Return the least replicates that are enough for normal differences, by formula."""
+    for replicates in range(2, most + 1):
+        error = deviation / math.sqrt(scenarios * replicates)
+        delta = Interval(0.0, -1.0, 1.0, scenarios * replicates, error=error, degrees=scenarios * (replicates - 1))
+        constant = 0 if deviation else scenarios
+        shape = Shape(delta, scenarios, constant, level=0.0, replicates=replicates)
+        if shape.reach_below(replicates) + Z_POWER * error <= max_drop:
+            # The formula is a little too careful where both ends have room: begin just below it.
+            return max(2, math.floor(replicates / _STEP))
+    return None
+
+
+def _mean(values: tuple[tuple[float, float], ...]) -> float:
+    return math.fsum(score * share for score, share in values)
+
+
+def _pick(random: np.random.Generator, shape: tuple[int, int], values: tuple[tuple[float, float], ...]) -> Floats:
+    scores = np.array([score for score, _ in values])
+    return scores[random.choice(len(values), size=shape, p=[share for _, share in values])]
