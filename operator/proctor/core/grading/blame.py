@@ -44,11 +44,11 @@ _IT_IS = (
     r"^(?:so |therefore |thus |clearly |in short |overall )*(?:it's|it is|it was|this is|this was|that's|that is|"
     r"looks like|seems like|i suspect|i think it's|i believe it's) "
     r"(?:most likely |probably |clearly |definitely |simply |actually |really |again |likely |all )*"
-    r"(?:the |a |an )?(?:[\w-]+ ){0,2}?"
+    r"(?:the |a |an )?(?:[\w-]+ ){0,4}?"
 )
 _GUILTY = (
     r"(?:(?:root[- ]?causes?|causes?|culprits?|reasons?|triggers?|sources?|problem|issue|explanation|factor|"
-    r"points? of failure)\b|"
+    r"points? of failure|weak (?:spot|link|point))\b|"
     r"to blame|responsible|at fault|why\b|behind\b|what (?:broke|breaks|is breaking|caused|causes|fails)\b)"
 )
 _TAKES_PART = r"(?:contribut\w+|(?:plays?|played|has|have|had) (?:a|some|its) (?:\w+ )?(?:part|role|share))"

@@ -52,7 +52,8 @@ _HEADINGS = PatternSet(
                 r"behind|responsible|it)|unrelated|red herring|decoy|distract|exclu|dismiss|eliminat|\bnoise|"
                 r"\bother (?:\w+ )?(?:\w+ )?(?:errors?|issues?|problems?|findings?|anomal|failures?|incidents?|"
                 r"signals?|noise|things?)|else|innocent|irrelevant|\bcleared|non-caus|false (?:lead|alarm)|"
-                r"coincid|background|^(?:none|neither) of\b|\bnothing to do\b|ausgeschlossen|nicht die ursache|"
+                r"coincid|background|^(?:none|neither) of\b|^not\b|^discard\w*|\bnothing to do\b|ausgeschlossen|"
+                r"nicht die ursache|"
                 r"descartad|écarté|not behind|set aside|"
                 r"\bwhat(?: it| this| that)?(?:'s| is| was)? ?(?:not|isn't|wasn't)|^reject\w+|"
                 r"\breject\w+ (?:hypoth|theor|candid|suspect|altern|expl)"
@@ -72,7 +73,7 @@ _HEADINGS = PatternSet(
             (
                 r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|\bfindings?\b|conclusion|verdict|\banswer\b|"
                 r"what (?:went wrong|happened|fails|failed|broke|is wrong)|\bwhat(?:'s| is) (?:wrong|"
-                r"going wrong|causing)|\bfault\b|\breason\b|\bwhy\b|tl;?dr|"
+                r"going wrong|causing)|\bfault\b|\breasons?\b|\bwhy\b|tl;?dr|"
                 r"\bsummary\b|bottom line|ursache|causa\b|原因|\bfaulty\b|\bbroken\b|\bpoint of failure|"
                 r"\bfailing (?:component|service|part|system|dependency)|\bcontribut\w+ factors?"
             ),
@@ -84,7 +85,7 @@ _CLAIMING = PatternSet(
         (
             "cause",
             (
-                r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|verdict|\bfault\b|\breason\b|ursache|causa\b|原因|"
+                r"root[- ]?causes?|\bcauses?\b|culprits?|diagnosis|verdict|\bfault\b|\breasons?\b|ursache|causa\b|原因|"
                 r"\bfaulty\b|\bbroken\b|\bpoint of failure|\bfailing (?:component|service|part|system|dependency)|"
                 r"\bcontribut\w+ factors?|\bwhat(?:'s| is) (?:wrong|going wrong|causing)"
             ),

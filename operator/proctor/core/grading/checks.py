@@ -45,10 +45,18 @@ _PRONOUNS = re2.compile(
     r"^(?:[\w'-]+ ){0,3}(?:it|its|they|them|their|this|these|that|those|there|each)\b|^more\b|^the (?:last|final)\b"
 )
 _TAKING_BACK = tuple(
-    f"{opening}{anaphor} {verb}"
+    f"{opening}{begin}"
     for opening in ("", "but ", "yet ", "and ", "so ")
-    for anaphor in ("that", "this", "it", "these", "they", "those")
-    for verb in ("is", "isn't", "was", "wasn't", "are", "aren't", "were", "weren't")
+    for begin in (
+        *(
+            f"{anaphor} {verb}"
+            for anaphor in ("that", "this", "it", "these", "they", "those")
+            for verb in ("is", "isn't", "was", "wasn't", "are", "aren't", "were", "weren't")
+        ),
+        "they're ",
+        "it's ",
+        "that's ",
+    )
 )
 _PREDICATES = (
     "is isn't are aren't was wasn't were weren't do don't does doesn't did didn't has hasn't have haven't had never "
@@ -66,7 +74,20 @@ _BARE_DENIAL = re2.compile(
 )
 """A denial without a subject, which then is that of the clause before."""
 
-_CAUSE_WORDS = ("cause", "unrelated", "red herring", "what ", "why", "to blame", "responsible", "coinciden", "decoy")
+_CAUSE_WORDS = (
+    "cause",
+    "unrelated",
+    "red herring",
+    "what ",
+    "why",
+    "to blame",
+    "responsible",
+    "coinciden",
+    "decoy",
+    "behind",
+    "related",
+    "involved",
+)
 _ASSERTED = frozenset({Force.ASSERTED})
 _CLAIMED = frozenset({Force.ASSERTED, Force.DOUBTED})
 
@@ -244,7 +265,7 @@ def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, s
         return _judge_blame(rubric, readings, fired, findings if claimed else [])
     if not claimed:
         listed = _listed_alike(rubric, readings)
-        if len(listed) > _LISTED and not _links_effect(rubric, readings, findings):
+        if len(listed) > _LISTED and not _links_effect(readings, findings):
             return f"it lists {len(listed)} other things alike, and names none as the cause"
         if any(reading.clause.refusing for reading in readings):
             return "it says that it does not know the cause"
@@ -278,10 +299,15 @@ def _denies_finding(readings: list[_Reading], findings: list[Criterion]) -> bool
     return False
 
 
-def _links_effect(rubric: Rubric, readings: list[_Reading], findings: list[Criterion]) -> bool:
-    """Whether a sentence that speaks of the true cause also speaks of what was reported."""
+def _links_effect(readings: list[_Reading], findings: list[Criterion]) -> bool:
+    """Whether what is said of the true cause stands next to what was reported."""
     truths = {f"subject:{line.id}" for line in findings}
-    return any(EFFECT in (labels := rubric.clauses.find(text)) and labels & truths for text in _passages(readings))
+    own = [reading for reading in readings if reading.clause.force is Force.ASSERTED and not reading.suspects]
+    for index, reading in enumerate(own):
+        near = [other for other in own[max(0, index - 2) : index + 3] if other.clause.block == reading.clause.block]
+        if reading.labels & truths and any(EFFECT in other.labels for other in near):
+            return True
+    return False
 
 
 def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:

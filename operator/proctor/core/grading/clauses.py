@@ -6,7 +6,7 @@ A clause is cut where its negation ends: at "but", "rather than", ", not", ", wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,6 +15,8 @@ from proctor.core.grading.cues import Cue, find_cues
 
 CLAIM_HEAD = "the root cause is"
 _CAUSE_OPENERS = ("the root cause", "root cause", "the cause")
+_ASKS = ("what", "which", "so what", "and what", "root cause", "cause", "the cause", "culprit")
+_MAX_ASKED_WORDS = 5
 _MAX_CLAUSES = 4000
 _DENIERS = frozenset({"not", "neither", "nor", "rather", "instead", "unlike", "besides"})
 _MAX_HEADLESS_WORDS = 14
@@ -150,7 +152,7 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
     sentence = 0
     for number, block in enumerate(read_blocks(text)):
         heading = block.heading
-        for position, words in enumerate([block.text] if block.row else _sentences(block.text)):
+        for position, words in enumerate([block.text] if block.row else _join_questions(_sentences(block.text))):
             sentence += 1
             if skip(words):
                 continue
@@ -184,6 +186,21 @@ def _sentences(text: str) -> Iterator[str]:
             words = []
     if words:
         yield " ".join(words)
+
+
+def _join_questions(sentences: Iterable[str]) -> Iterator[str]:
+    """Read a short question and its answer as a heading and the words under it."""
+    asked = ""
+    for sentence in sentences:
+        if asked:
+            yield f"{asked[:-1]}: {sentence}"
+            asked = ""
+        elif sentence[-1] == "?" and sentence.startswith(_ASKS) and len(sentence.split()) <= _MAX_ASKED_WORDS:
+            asked = sentence
+        else:
+            yield sentence
+    if asked:
+        yield asked
 
 
 def _statements(sentence: str, *, leads: bool, claiming: bool) -> Iterator[str]:
@@ -320,7 +337,7 @@ def _force(cues: frozenset[str]) -> Force:
         return Force.CONSIDERED
     if Cue.OPEN in cues:
         return Force.DOUBTED
-    if Cue.DENIES in cues and Cue.AFFIRMS not in cues:
+    if Cue.DENIES in cues and (Cue.AFFIRMS not in cues or Cue.SWEEPS in cues):
         return Force.DENIED
     if Cue.DOUBTS in cues:
         return Force.DOUBTED

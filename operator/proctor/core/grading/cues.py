@@ -23,6 +23,7 @@ class Cue(StrEnum):
     NEGATES = "negates"  # some negation: its object may be anything
     FAILS = "fails"  # the negation of a failing system: "could not connect" asserts a failure
     AFFIRMS = "affirms"  # a negation of a denial: "no coincidence"
+    SWEEPS = "sweeps"  # "everything else is ruled out, including …": what is included is denied after all
     OPEN = "open"  # "can't be ruled out"
     LIMITS = "limits"  # says how far it reaches, which is not as far as the report
     DISMISSES = "dismisses"  # says that it matters little: enough to rule a suspect out, not to deny a cause
@@ -101,7 +102,9 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"^no[.,!]*$|\b(?:it's|it is|is) (?:\w+ )?(?:false|untrue|wrong|incorrect) that\b|"
             r"\b(?:nobody|no one|nothing) (?:\w+ )?(?:observ|saw|notic|report|found|suggest|indicat|show|point|"
             r"link)\w*|"
-            r"\b(?:found|saw|see|there (?:is|are|was|were)) (?:none|nothing)\b|\bdisprov\w+|\brefut\w+"
+            r"\b(?:found|saw|see|there (?:is|are|was|were)) (?:none|nothing)\b|\bdisprov\w+|\brefut\w+|"
+            r"\bdead[- ]ends?\b|\bblind alleys?\b|\bnon-?issues?\b|\bdiscard(?:ed)?\b|\bn[ãa]o (?:é|são|tem|têm|"
+            r"está\w*)\b"
         ),
         r"\bnon-?caus\w+|\bnot-?caus\w+|\bno caus\w+",
         r"\bhealthy\b|\bunaffected\b|\bworks? (?:fine|normally)\b",
@@ -143,6 +146,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         r"\b(?:all|everything) (?:the )?(?:else|others?|rest)\b.*\b(?:ruled out|excluded|eliminated|cleared)\b",
         r"\bnot only\b|\bnot just\b|\bnot merely\b",
     ),
+    Cue.SWEEPS: (r"\b(?:ruled out|excluded|eliminated|cleared)\b.*\bincluding\b",),
     Cue.OPEN: (
         (
             r"(?:\bnot|n't|\bnever|\bcannot|\bunable to|\bhard to|\bdifficult to) (?:be |been |entirely |"
@@ -170,7 +174,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"content|files)\b|\bisolated\b|\bunchanged\b|\bflat\b|\bside[- ]issue\b|\bsecondary\b|\bminor\b|"
             r"\bseparate\w*|\bignor\w+|\bset aside\b|\bindependent\w*|\btoo (?:early|late|old)\b|"
             r"\b(?:other|different) traces\b|\b(?:off|outside|not on|not in) (?:of )?the (?:\w+ )?(?:path|"
-            r"flow)\b|\bown trouble\b"
+            r"flow)\b|\bown trouble\b|\bin time only\b|\bolder\b|\ball the time\b|\balways\b"
         ),
     ),
     Cue.LIMITS: (
@@ -236,7 +240,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"\b(?:my|our) (?:\w+ ){0,2}(?:quer(?:y|ies)|tools?|tool calls?|"
             r"sessions?)\b(?: [\w-]+){0,5} (?:timed|times|"
             r"timing|fail\w*|error\w*|did not|didn't|could not|couldn't|kept)\b|"
-            r"\b(?:sql|query|mcp|database|search|the|my) tools?\b(?: [\w-]+){0,3} (?:fail\w*|error\w*|timed|"
+            r"\btools?\b(?: [\w-]+){0,3} (?:fail\w*|error\w*|timed|"
             r"times|timing|"
             r"returned an error|returns an error)\b"
         ),
@@ -244,7 +248,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"(?:\bunable to|\bfailed to|n't|\bcannot|\bcould not|\bcan not) (?:run |execute |finish |complete )*"
             r"(?:quer\w+|(?:the|my|this) (?:investigation|analysis|quer\w+))|"
             r"\b(?:connect|reach)\w* (?:to )?(?:the )?(?:clickhouse|mcp|sql)\b|"
-            r"\bi (?:was|am|have been) (?:given|provided)\b"
+            r"\bi (?:was|am|have been) (?:given|provided)\b|\bi (?:could not|couldn't|can't|cannot|"
+            r"was unable to|failed to) (?:connect|reach|access|query|open)\b"
         ),
     ),
     Cue.REFUSES: (
