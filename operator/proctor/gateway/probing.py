@@ -15,8 +15,6 @@ from proctor.core.gatewaypolicy.toolerrors import OK, blame_result
 from proctor.core.gatewaypolicy.toollist import Tool
 from proctor.gateway.upstream import Upstream
 
-_MAX_WORDS = 400
-
 
 class ProbeAnswer(StrEnum):
     """How a server answered the call."""
@@ -33,7 +31,7 @@ class ProbeCall:
     Attributes:
         tool: which.
         answer: how it was answered.
-        problem: why the server can't be used, in its own words where it has any; empty if it can.
+        problem: why the server can't be used, raw and of any length; empty if it can.
     """
 
     tool: str
@@ -90,8 +88,7 @@ def judge_probe(tool: ProbeTool, reply: Reply, *, error_field: str | None = None
 
 
 def _blame(tool: ProbeTool, words: str) -> ProbeCall:
-    shown = "".join(sign if sign.isprintable() else " " for sign in words[:_MAX_WORDS])
-    problem = f"its tool {tool.name!r}, called without arguments, answers with an error: {shown}"
+    problem = f"its tool {tool.name!r}, called without arguments, answers with an error: {words}"
     return ProbeCall(tool.name, ProbeAnswer.ERROR, problem)
 
 

@@ -28,6 +28,9 @@ from proctor.gateway.upstream import Upstream
 _PROBES_AT_ONCE = 4
 """Starting a server is all CPU; more at once would only make each look slow to start."""
 
+_MAX_WORDS, _MAX_LOG = 600, 800
+"""Characters of a server's own words in an error: enough for its last line, little enough for a status."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ServersSpec:
@@ -139,11 +142,13 @@ class Toolboxes:
         await self._shared.close()
 
     def _explain(self, server: str, problem: str, log_tail: str) -> str:
-        text = f"server {server!r}: {problem}"
-        if log_tail.strip():
-            text += f"; the last of its log: {log_tail.strip()[-800:]}"
         passwords = (dataset.password for dataset in self._spec.datasets.values())
-        return redact(text, [*self._spec.secrets.values(), *passwords])
+        secrets = [*self._spec.secrets.values(), *passwords]
+        # Cut and cleaned after the secrets are out: half a secret, or one with a sign changed, would be found no more.
+        words = redact(problem, secrets)[:_MAX_WORDS]
+        text = f"server {server!r}: {''.join(sign if sign.isprintable() else ' ' for sign in words)}"
+        last = redact(log_tail, secrets).strip()[-_MAX_LOG:]
+        return f"{text}; the last of its log: {last}" if last else text
 
     def _upstream(self, server: Server, scenario: str) -> Upstream:
         async def connect() -> Channel:

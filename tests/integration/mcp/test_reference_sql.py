@@ -185,11 +185,12 @@ async def test_preflight_names_a_server_that_lists_and_does_not_answer(tool: str
 
 
 async def test_a_failed_probes_words_hold_no_secret() -> None:
-    """S17: what a tool answers may repeat a credential."""
+    """S17: what a tool answers may repeat a credential, and be long, and have several lines."""
     toolboxes = make_toolboxes(make_server(allowedTools=["fail"]), secrets={"a/b": "ECONNREFUSED"})
     (probed,) = (await toolboxes.probe())["servers"]
     assert "503" in probed["error"]
     assert "ECONNREFUSED" not in probed["error"]
+    assert len(probed["error"]) < 1500
 
 
 POLICIES = {

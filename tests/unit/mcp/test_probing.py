@@ -58,7 +58,7 @@ SILENCE = Failed(Fault.TIMEOUT, "the server did not answer tools/call within 60 
     [
         (True, RESULT, "result", ""),
         (False, RESULT, "result", ""),
-        (True, ERROR, "error", "'t', called without arguments, answers with an error: no such user"),
+        (True, ERROR, "error", "'t', called without arguments, answers with an error: no such\nuser"),
         (False, ERROR, "error", ""),
         (True, IN_BAND, "error", '{"error": "no such user"}'),
         (False, IN_BAND, "error", ""),
