@@ -17,6 +17,7 @@ from proctor.api.fields import (
     Image,
     Instant,
     Line,
+    ModelId,
     Money,
     Name,
     NameRef,
@@ -226,6 +227,19 @@ class Condition(Closed):
     last_transition_time: Instant = Field(description="When the status last changed.")
 
 
+class JudgeStatus(Closed):
+    """Who judged, and how far its votes can be relied on."""
+
+    model: ModelId = Field(description="The judge's model.")
+    votes: Count = Field(description="Votes per answer.")
+    agreement: Figure | None = Field(
+        default=None,
+        description="Krippendorff's alpha of the votes; absent with one vote, and where all scores are the same.",
+    )
+    input_tokens: Count = Field(default=0, description="What judging took, planted answers and retries included.")
+    output_tokens: Count = Field(default=0, description="As above.")
+
+
 class Failure(Closed):
     """One of the worst cells."""
 
@@ -268,6 +282,7 @@ class EvalRunStatus(Closed):
         default=(), description="Per candidate."
     )
     controls: ControlsStatus = Field(default=ControlsStatus(), description="The worst control scores.")
+    judge: JudgeStatus | None = Field(default=None, description="Of a suite with a judge.")
     top_failures: Annotated[tuple[Failure, ...], Field(max_length=10)] = Field(
         default=(), description="The worst cells."
     )

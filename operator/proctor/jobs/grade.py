@@ -144,13 +144,14 @@ class GradingJob:
             return None
         judged = [grade["judgement"] for grade in self._grades.values() if grade.get("judgement")]
         agreement = measure_agreement(mark["votes"] for judgement in judged for mark in judgement["marks"])
+        known = [grade["judgement"] for grade in (self._known or {}).values() if grade.get("judgement")]
         usage = self._panel.usage
         return {
             "model": self._parts.judge.model,
             "votes": self._parts.judge.votes,
             "agreement": None if agreement is None else f"{agreement:.4f}",
-            "inputTokens": usage.total - usage.output_tokens,
-            "outputTokens": usage.output_tokens,
+            "inputTokens": usage.total - usage.output_tokens + sum(one["inputTokens"] for one in known),
+            "outputTokens": usage.output_tokens + sum(one["outputTokens"] for one in known),
         }
 
     def _attempt_of(self, record: AttemptRecord) -> int | None:

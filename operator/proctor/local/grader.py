@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+from proctor.core.gatewaypolicy.pricing import MAX_COUNT
 from proctor.core.ids import CellKey
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.background import Background
@@ -62,6 +63,8 @@ class Grader:
             grades=summary.grades,
             rubric_digest=summary.rubric_digest,
             judge_digest=summary.judge_digest,
+            agreement=summary.agreement,
+            judge_tokens=summary.judge_tokens,
             fault=summary.fault,
             message=self._message,
         )
@@ -134,14 +137,22 @@ def parse_summary(body: bytes) -> GraderSeen:
     try:
         values = json.loads(body)
         grades = {CellKey.parse(cell): _parse_grade(grade) for cell, grade in values["grades"].items()}
+        judge = values.get("judge") or {}
+        agreement = judge.get("agreement")
         return GraderSeen(
             grades=grades,
             rubric_digest=values.get("rubricDigest") or "",
             judge_digest=values.get("judgeDigest") or "",
+            agreement=None if agreement is None else Decimal(agreement),
+            judge_tokens=(_parse_tokens(judge.get("inputTokens", 0)), _parse_tokens(judge.get("outputTokens", 0))),
             fault=values.get("fault") or "",
         )
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as e:
         raise Terminal(f"reading the grader's summary: {e!r}") from e
+
+
+def _parse_tokens(value: str | int) -> int:
+    return min(int(value), MAX_COUNT)  # a provider may count what it likes; the status holds no more
 
 
 def _parse_grade(values: Mapping[str, Any]) -> GradeSeen:

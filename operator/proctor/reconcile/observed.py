@@ -154,6 +154,8 @@ class GraderSeen:
         finishing: it was told that no more attempts come.
         rubric_digest: of the rubric that it grades by; empty until known.
         judge_digest: of the judge model and its prompt; empty until known, or without a judge.
+        agreement: of the judge's votes; None where nothing can be said of it.
+        judge_tokens: what judging took, in and out.
         fault: why no grade of its can be trusted, such as planted answers that the judge ranked wrongly.
         message: its own last words, where it failed.
     """
@@ -164,6 +166,8 @@ class GraderSeen:
     grades: Mapping[CellKey, GradeSeen] = field(default_factory=lambda: MappingProxyType({}))
     rubric_digest: str = ""
     judge_digest: str = ""
+    agreement: Decimal | None = None
+    judge_tokens: tuple[int, int] = (0, 0)
     fault: str = ""
     message: str = ""
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from proctor.api.run import EvalRun
+from proctor.api.run import EvalRun, JudgeStatus
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.ids import CellKey
 from proctor.core.reports.table import ResultReport
@@ -47,6 +47,7 @@ def report_result(
         controls=worst_controls(observations),
         baseline=rules.baseline,
         programmatic=suite.judge.anthropic is None,
+        judge=_describe_judge(run.status.judge),
         directory=directory,
     )
 
@@ -75,6 +76,13 @@ def read_observation(cell: Mapping[str, Any]) -> Observation:
         usd=None if usd is None else Decimal(usd),
         seconds=float(cell.get("seconds", 0.0)),
     )
+
+
+def _describe_judge(judge: JudgeStatus | None) -> str:
+    if judge is None:
+        return ""
+    agreement = "" if judge.agreement is None else f", agreement {judge.agreement:.2f}"
+    return f"judge {judge.model}, votes {judge.votes}{agreement}"
 
 
 def _seed(run: EvalRun) -> int:

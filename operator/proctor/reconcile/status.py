@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from proctor.api.run import CellCounts, EvalRunStatus, Failure, Outcomes, RunDigests, Verdict
+from proctor.api.run import CellCounts, EvalRunStatus, Failure, JudgeStatus, Outcomes, RunDigests, Verdict
 from proctor.core.trajectory.outcome import Outcome
 from proctor.reconcile.conditions import Standing, build_conditions
 from proctor.reconcile.fixing import is_complete, is_fixed, read_digests
@@ -61,6 +61,7 @@ def build_status(look: Look, sentence: Sentence, findings: Findings | None) -> E
         arms=before.arms if findings is None else findings.arms,
         comparisons=before.comparisons if findings is None else findings.comparisons,
         controls=before.controls if findings is None else findings.controls,
+        judge=before.judge if findings is None else _build_judge(look),
         top_failures=_build_failures(progress),
         conditions=build_conditions(standing, before.conditions, generation=run.generation, now=look.now),
     )
@@ -93,6 +94,19 @@ def _fix_digests(look: Look) -> RunDigests:
         return look.run.status.digests
     seen = read_digests(look.run, look.observed)
     return seen if look.prepared and is_complete(look.run, seen) else RunDigests()
+
+
+def _build_judge(look: Look) -> JudgeStatus | None:
+    judge, grader = look.run.suite.judge, look.observed.grader
+    if judge.anthropic is None:
+        return None
+    return JudgeStatus(
+        model=judge.anthropic.model,
+        votes=judge.vote_count,
+        agreement=grader.agreement,
+        input_tokens=grader.judge_tokens[0],
+        output_tokens=grader.judge_tokens[1],
+    )
 
 
 def _build_outcomes(progress: Sequence[CellProgress]) -> Outcomes:

@@ -53,8 +53,8 @@ def test_a_suite_with_a_judge_runs_to_its_verdict(
     shown = machine.call("show", "last", "sql/newest/1")
     assert "judge" in shown.stdout
     assert "gave " in shown.stdout
-    (summary,) = machine.data_dir.glob("runs/judged*/summary.json")
-    assert json.loads(summary.read_bytes())["judge"]["inputTokens"] == 20 * len(provider.seen)
+    asked = len(provider.seen)
+    assert status["judge"] == {"model": MODEL, "votes": 2, "inputTokens": 20 * asked, "outputTokens": 7 * asked}
     held = [path for path in machine.data_dir.rglob("*") if path.is_file() and JUDGE_KEY.encode() in path.read_bytes()]
     assert not held
 

@@ -170,6 +170,7 @@ async def test_a_failure_is_ungraded_counted_and_tried_again(tmp_path: Path) -> 
     assert asked == 1, "the trial and the other answer are known"
     assert {marks["score"] for marks in again["grades"].values()} == {kept["score"]}
     assert again["judgeDigest"] == summary["judgeDigest"]
+    assert again["judge"]["outputTokens"] == 7 * 2, "what the known answer took, and what the other one did"
 
 
 @pytest.mark.parametrize("change", ["model", "prompt"])

@@ -106,6 +106,10 @@ def test_a_graders_summary_is_read_strictly() -> None:
     assert seen.grades[CELL].score == Decimal("0.75")
     assert seen.grades[CELL].attempt == 2
     assert seen.grades[replace(CELL, replicate=2)].score is None
+    assert (seen.agreement, seen.judge_tokens) == (None, (0, 0))
+    judge = b'"judge": {"agreement": "0.8125", "inputTokens": 40, "outputTokens": 99999999999}, "fault"'
+    judged = parse_summary(body.replace(b'"fault"', judge))
+    assert (judged.agreement, judged.judge_tokens) == (Decimal("0.8125"), (40, 10**9))
     fresh = replace(seen, grades={})
     assert merge_summaries(seen, fresh).grades == seen.grades
     assert merge_summaries(seen, replace(fresh, rubric_digest="cd")).grades == {}

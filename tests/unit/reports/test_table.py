@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.api.fields import NameRef
-from proctor.api.run import EvalRun, EvalRunSpec, EvalRunStatus, Verdict
+from proctor.api.model import Judge
+from proctor.api.run import EvalRun, EvalRunSpec, EvalRunStatus, JudgeStatus, Verdict
 from proctor.api.suite import Metadata
 from proctor.core.ids import CellKey
 from proctor.core.reports.grid import Align, Grid, render_grid, width_of
@@ -69,6 +70,19 @@ def test_the_table_says_what_each_arm_showed_how_they_differ_and_why() -> None:
     assert "+0.15 [" in difference
     assert "controls: oracle 1.00, noop 0.00; scores by checks alone, no judge; * baseline; exact: " in told
     assert lines[-1] == "Pass (WithinMaxDrop): candidate × newest 0.90 is fine"
+
+
+def test_the_judge_and_its_agreement_are_told() -> None:
+    """Grading rule 6: agreement of votes is reported; with one vote there is none to report."""
+    judge = {"anthropic": {"model": "claude-judge", "secretKeyRef": {"name": "a", "key": "k"}}, "votes": 3}
+    judged = suite().spec.model_copy(update={"judge": Judge.model_validate(judge)})
+    for agreement, told in ((Decimal("0.8125"), "judge claude-judge, votes 3, agreement 0.81;"), (None, "votes 3;")):
+        done = run()
+        status = JudgeStatus(model="claude-judge", votes=3, agreement=agreement)
+        done = done.model_copy(update={"status": done.status.model_copy(update={"judge": status})})
+        table = render_result(report_result(done, judged, CELLS))
+        assert told in table
+        assert "no judge" not in table
 
 
 def test_the_verdict_is_the_runs_never_made_anew() -> None:

@@ -43,6 +43,7 @@ class ResultReport:
         controls: the worst control scores.
         baseline: what the candidates are compared with; None without one.
         programmatic: no judge took part in the scores.
+        judge: who did, and how far its votes agree; empty without one.
         directory: where run.json is; empty to leave it out.
     """
 
@@ -56,6 +57,7 @@ class ResultReport:
     controls: ControlScores
     baseline: BaselineArm | None
     programmatic: bool
+    judge: str = ""
     directory: str = ""
 
 
@@ -194,6 +196,8 @@ def _footnotes(report: ResultReport) -> list[str]:
     notes = [f"controls: oracle {oracle}, noop {noop}"]
     if report.programmatic:
         notes.append("scores by checks alone, no judge")
+    elif report.judge:
+        notes.append(report.judge)
     if report.baseline is not None:
         notes.append("* baseline")
     if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):
