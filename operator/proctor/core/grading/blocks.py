@@ -55,7 +55,7 @@ _HEADINGS = PatternSet(
                 r"coincid|background|^(?:none|neither) of\b|^not\b|^discard\w*|\bnothing to do\b|ausgeschlossen|"
                 r"nicht die ursache|"
                 r"descartad|écarté|not behind|set aside|"
-                r"\bwhat(?: it| this| that)?(?:'s| is| was)? ?(?:not|isn't|wasn't)|^reject\w+|"
+                r"\bwhat(?: it| this| that)?(?:'s| is| was)?(?: it| this)? ?(?:not|isn't|wasn't)|^reject\w+|"
                 r"\breject\w+ (?:hypoth|theor|candid|suspect|altern|expl)"
             ),
         ),
@@ -178,7 +178,7 @@ class _Reader:
             return
         elif self._words and not self._item and _is_keyed(raw):
             yield from self._flush()
-        self._words.append(line)
+        self._words.append(_spaced_key(line))
 
     def _is_underlined(self) -> bool:
         """Whether a lone short line stands above this rule: Markdown's other way to write a heading."""
@@ -239,6 +239,12 @@ def _is_keyed(raw: str) -> bool:
     return (
         raw[0] not in " \t" and _KEYED.match(raw) is not None and len(raw.partition(":")[0].split()) <= _MAX_KEY_WORDS
     )
+
+
+def _spaced_key(line: str) -> str:
+    """A key is written as words: ``affected_checkouts: 8``."""
+    key, colon, value = line.partition(": ")
+    return f"{key.replace('_', ' ')}{colon}{value}" if "_" in key and " " not in key else line
 
 
 def _bare(text: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import re2
+
 from proctor.core.grading.blocks import Heading, classify_heading, inline_heading, lists_causes, read_blocks
 from proctor.core.grading.cues import Cue, find_cues
 
@@ -17,6 +19,9 @@ CLAIM_HEAD = "the root cause is"
 _CAUSE_OPENERS = ("the root cause", "root cause", "the cause")
 _ASKS = ("what", "which", "so what", "and what", "root cause", "cause", "the cause", "culprit")
 _MAX_ASKED_WORDS = 5
+_NUMBERED = re2.compile(r"^[1-9]\)$")
+"""Items of a list within a sentence."""
+
 _MAX_CLAUSES = 4000
 _DENIERS = frozenset({"not", "neither", "nor", "rather", "instead", "unlike", "besides"})
 _MAX_HEADLESS_WORDS = 14
@@ -276,7 +281,7 @@ def _begins(words: list[str], index: int, piece: list[str], *, opened: bool) -> 
         return True
     if word in _PAIR_OPENERS and f"{word} {words[index + 1].strip(',') if index + 1 < len(words) else ''}" in _PAIRS:
         return True
-    if whole[0] == "(" and word in _DENIERS:
+    if (whole[0] == "(" and word in _DENIERS) or (_NUMBERED.match(whole) and not any("(" in past for past in piece)):
         return True
     if before[-1] == ",":
         if opened or word in _RELATIVES:

@@ -76,7 +76,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         ),
         (
             r"\b(?:no|zero|little|any) (?:\w+ )?(?:evidence|signs?|indications?|links?|relation\w*|correlat\w+|"
-            r"overlap|impact|effect|bearing|role|part|causal\w*|hints?|proof|trace ids?|shared traces?|"
+            r"overlap|impact|effect|bearing|role|part|involvement|causal\w*|hints?|proof|trace ids?|shared traces?|"
             r"connection (?:to|with|between) (?:the )?(?:checkout|fail|incident|error|order|report|"
             r"customer)\w*)\b"
         ),
@@ -96,9 +96,14 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"\b(?:rather than|instead of|as opposed to|other than|differs? from|distinct from|"
             r"separate (?:from|to|issue|problem|incident|matter))\b"
         ),
-        r"\b(?:different|another) (?:problem|issue|incident|path|matter|story)\b|\bred flag that leads nowhere\b",
+        (
+            r"\b(?:different|another) (?:causes?|reasons?|problem|issue|incident|path|matter|story)\b|"
+            r"\bred flag that leads nowhere\b"
+        ),
         r": (?:no|none|false)(?: ?$| ?[,.;)(-])|: not\b|\?:? (?:no|false|none|not)\b",
         (
+            r"\bat no (?:time|point)\b|\b(?:claim|idea|theory|hypothesis|notion|suspicion|"
+            r"assumption)\b.*\b(?:wrong|false|untrue|incorrect|unfounded|rejected|refuted)\b|"
             r"^no[.,!]*$|\b(?:it's|it is|is) (?:\w+ )?(?:false|untrue|wrong|incorrect) that\b|"
             r"\b(?:nobody|no one|nothing) (?:\w+ )?(?:observ|saw|notic|report|found|suggest|indicat|show|point|"
             r"link)\w*|"
@@ -161,7 +166,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"\bover by\b|\bstopped\b|\bresolved\b"
         ),
         (
-            r"\bexpected\b|\broutine\b|\bordinary\b|\bnormal\w*|\busual\b|\bconstant\w*|\bsteady\b|"
+            r"\bexpected\b|\broutine\b|\bordinary\b|\bregular\b|\bnormal\w*|\busual\b|\bconstant\w*|\bsteady\b|"
             r"\bsteadily\b|\b(?:all|whole|entire|full) hour\b|\bthroughout\b|\bevenly\b|\bspread\b"
         ),
         (
