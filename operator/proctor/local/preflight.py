@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from proctor.adapters.sandbox.availability import sandbox_available
@@ -11,6 +12,8 @@ from proctor.adapters.sandbox.commands import find_program
 from proctor.api.locality import unsupported_locally
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
+from proctor.core.grading.planted import choose_planted
+from proctor.core.scenarios.answer import load_answer
 from proctor.errors import InvalidInput
 from proctor.local.request import RunRequest, SandboxChoice
 
@@ -46,9 +49,19 @@ def _check_scenarios(request: RunRequest) -> Iterator[str]:
         except InvalidInput as error:
             yield str(error)
             continue
-        for part in SCENARIO_PARTS:
-            if not (folder / part).is_file():
-                yield f"scenario {scenario.name!r}: {folder / part} is missing"
+        missing = [part for part in SCENARIO_PARTS if not (folder / part).is_file()]
+        for part in missing:
+            yield f"scenario {scenario.name!r}: {folder / part} is missing"
+        if not missing and request.suite.spec.judge.anthropic is not None:
+            yield from _check_planted(scenario.name, folder)
+
+
+def _check_planted(scenario: str, folder: Path) -> Iterator[str]:
+    """A judge is tried on answers of the scenario; which they are does not depend on the dataset."""
+    try:
+        choose_planted(load_answer(folder), {})
+    except InvalidInput as error:
+        yield f"scenario {scenario!r}: {error}"
 
 
 def _check_commands(suite: EvalSuiteSpec) -> Iterator[str]:
