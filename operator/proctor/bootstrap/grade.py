@@ -159,7 +159,7 @@ def build_grader(config: GraderConfig) -> GraderParts:
     judge = build_judge(
         config.suite.judge,
         {name: ScenarioKey(key.answer, key.brief, rubrics[name].facts) for name, key in keys.items()},
-        names=collect_names(config.suite.servers),
+        names=collect_names(config.suite.servers, config.suite.models),
         run=config.run,
         secrets={name: secret.get_secret_value() for name, secret in config.secrets.items()},
         allowed_hosts=config.allowed_hosts,

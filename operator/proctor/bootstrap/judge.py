@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from proctor.adapters.models.asking import ModelAsker
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import ProviderAddress
-from proctor.api.model import Judge
+from proctor.api.model import Judge, Model
 from proctor.api.server import Server
 from proctor.core.digests import digest_json
 from proctor.core.grading.blinding import Blind, SuiteNames, brand_parts, digest_names
@@ -140,13 +140,14 @@ def build_judge(
     )
 
 
-def collect_names(servers: Iterable[Server]) -> SuiteNames:
-    """Return the names that could give an arm away."""
+def collect_names(servers: Iterable[Server], models: Iterable[Model] = ()) -> SuiteNames:
+    """Return the names that could give an arm away; an answer may say which model wrote it."""
+    providers = [model.anthropic.model for model in models if model.anthropic is not None]
     every = tuple(servers)
     return SuiteNames(
         servers=tuple(server.name for server in every),
         tools=frozenset(tool for server in every for tool in _list_tools(server)),
-        brands=brand_parts(text for server in every for text in _list_programs(server)),
+        brands=brand_parts([*providers, *(text for server in every for text in _list_programs(server))]),
         sources=frozenset(
             variable.value
             for server in every

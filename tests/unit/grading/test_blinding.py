@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from proctor.api.model import AnthropicModel, Model
 from proctor.api.server import Server
 from proctor.bootstrap.judge import collect_names
 from proctor.core.grading.blinding import Blind, SuiteNames
@@ -27,7 +28,9 @@ KEPT = "payments-api can't connect to payments-pg-2"
 
 
 def make_names() -> SuiteNames:
-    return collect_names(Server.model_validate(server) for server in SERVERS)
+    model = {"model": "claude-opus-4-7", "secretKeyRef": {"name": "a", "key": "k"}}
+    models = [Model(name="opus", anthropic=AnthropicModel.model_validate(model))]
+    return collect_names((Server.model_validate(server) for server in SERVERS), models)
 
 
 def hide(answer: str, *, salt: str = "run-1", kept: str = KEPT, tools: tuple[str, ...] = ()) -> str:
@@ -45,6 +48,7 @@ def hide(answer: str, *, salt: str = "run-1", kept: str = KEPT, tools: tuple[str
         ("in the source Prod Spans", "in the source [source]"),
         ("asked api.vendor.example", "asked [product]"),
         ("an acme dashboard", "an [product] dashboard"),
+        ("I am Claude, claude-opus-4-7", "I am [product], [product]"),
         ("errors at level error", "errors at level error"),
         ("payments-api can't connect to payments-pg-2", "payments-api can't connect to payments-pg-2"),
         ("run_query2 and xrun_query are others", "run_query2 and xrun_query are others"),

@@ -22,7 +22,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PREFIX = r"mcp__[A-Za-z0-9-]+(?:_[A-Za-z0-9-]+)*__"
 """What clients put before the names of tools."""
 
-_KNOWN_BRANDS = ("clickstack", "hyperdx", "clickscope", "chdb")
+_KNOWN_BRANDS = ("anthropic", "chdb", "claude", "clickscope", "clickstack", "hyperdx")
 _COMMON = frozenset(
     {"baseline", "candidate", "server", "python", "python3", "node", "npx", "uvx", "bash", "latest", "http", "https"}
     | {"localhost", "main", "stable", "true", "false", "none", "default", "tools", "query", "logs", "traces", "metrics"}
@@ -37,7 +37,7 @@ class SuiteNames:
     Attributes:
         servers: names of servers, in any order.
         tools: names of tools.
-        brands: names of programs, images, hosts.
+        brands: names of programs, images, hosts, and providers' names of models.
         sources: names of connections and sources that servers were given.
     """
 
