@@ -75,6 +75,9 @@ def _force_of(text: str, words: str) -> Force:
         ("B cannot be attributed to C.", "b", Force.DENIED),
         ("The database did not come up.", "come up", Force.ASSERTED),
         ("1) A breaks 2) B is not related", "a breaks", Force.ASSERTED),
+        ("Suspects:\n- A fails. This is the root cause.\n- B fails.", "a fails", Force.ASSERTED),
+        ("Suspects:\n- A fails. This is the root cause.\n- B fails.", "b fails", Force.DOUBTED),
+        ("I don't attribute this to B.", "b", Force.DENIED),
         ("Le CDN n'est pas en cause.", "cdn", Force.DENIED),
     ],
 )

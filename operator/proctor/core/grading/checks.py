@@ -68,7 +68,8 @@ _TAKEN_UP = (*_ANAPHORS, *(f"{verb} " for verb in _PREDICATES.split(" ")))
 _BARE_DENIAL = re2.compile(
     r"^(?:so |and |but |thus |therefore |clearly |simply |just |hence )*(?:not (?:the |a |its )?(?:root )?cause|"
     r"not causal|"
-    r"non-causal|not (?:related|relevant|involved)|unrelated|irrelevant|(?:a )?red herring|(?:just )?noise|"
+    r"non-causal|not (?:related|relevant|involved)|(?:rejected|excluded|dismissed|ruled out)|not (?:on|in|"
+    r"part of) .{0,40}(?:path|flow|traces?)|unrelated|irrelevant|(?:a )?red herring|(?:just )?noise|"
     r"coincidence|no|"
     r"(?:concurrent|simultaneous)? ?(?:but )?independent)(?: here)?[.!)]*$"
 )
@@ -264,10 +265,12 @@ def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, s
     if fired:
         return _judge_blame(rubric, readings, fired, findings if claimed else [])
     if not claimed:
+        linked = _links_effect(readings, findings)
         listed = _listed_alike(rubric, readings)
-        if len(listed) > _LISTED and not _links_effect(readings, findings):
+        if len(listed) > _LISTED and not linked:
             return f"it lists {len(listed)} other things alike, and names none as the cause"
-        if any(reading.clause.refusing for reading in readings):
+        stated = linked and all(met[line.id] for line in findings)
+        if not stated and any(reading.clause.refusing for reading in readings):
             return "it says that it does not know the cause"
     if not any(met[line.id] for line in positive if not line.needs):
         return "it holds no finding"

@@ -19,6 +19,11 @@ CLAIM_HEAD = "the root cause is"
 _CAUSE_OPENERS = ("the root cause", "root cause", "the cause")
 _ASKS = ("what", "which", "so what", "and what", "root cause", "cause", "the cause", "culprit")
 _MAX_ASKED_WORDS = 5
+_CONFIRMED = re2.compile(
+    r"\b(?:this|that|it|which)(?: one)? (?:is|was) (?:\w+ )?the (?:\w+ )?(?:cause|culprit)\b|[^a-z]confirmed\b"
+)
+"""What an item of an open list says when it is no longer open."""
+
 _NUMBERED = re2.compile(r"^[1-9]\)$")
 """Items of a list within a sentence."""
 
@@ -157,6 +162,8 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
     sentence = 0
     for number, block in enumerate(read_blocks(text)):
         heading = block.heading
+        if heading is Heading.OPEN and _CONFIRMED.search(block.text) is not None:
+            heading = Heading.PLAIN  # a list of suspects says of this one that it is the cause
         for position, words in enumerate([block.text] if block.row else _join_questions(_sentences(block.text))):
             sentence += 1
             if skip(words):

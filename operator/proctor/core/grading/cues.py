@@ -55,7 +55,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"connected (?:to|with)|behind|at fault|explain\w*|affect\w*|impact\w*|involving|touch\w*|"
             r"trigger\w*|drive|driving|matter\w*|appear\w*|occur\w*|show up|contain\w*|"
             r"coincid\w+|overlap\w*|intersect\w*|point\w* (?:to|at)|(?:stem\w*|com(?:e|ing)|originat\w+) from|"
-            r"match\w*|line up|share\w*|belong\w*|"
+            r"match\w*|line up|attribut\w+|blam\w+|suspect\w*|confuse\w*|share\w*|belong\w*|"
             r"what|why|where|how|broken|failing|failed|fail|slow\w*|down|at play|in play|implicated|"
             r"in the (?:failing|failed|affected|same|path))\b"
         ),
@@ -108,7 +108,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"\b(?:nobody|no one|nothing) (?:\w+ )?(?:observ|saw|notic|report|found|suggest|indicat|show|point|"
             r"link)\w*|"
             r"\b(?:found|saw|see|there (?:is|are|was|were)) (?:none|nothing)\b|\bdisprov\w+|\brefut\w+|"
-            r"\bdead[- ]ends?\b|\bblind alleys?\b|\bnon-?issues?\b|\bdiscard(?:ed)?\b|\bn[ãa]o (?:é|são|tem|têm|"
+            r"\bdead[- ]ends?\b|\baccount\w* for (?:none|nothing|zero)\b|\bblind alleys?\b|\bnon-?issues?\b|"
+            r"\bdiscard(?:ed)?\b|\bn[ãa]o (?:é|são|tem|têm|"
             r"está\w*)\b"
         ),
         r"\bnon-?caus\w+|\bnot-?caus\w+|\bno caus\w+",
