@@ -150,7 +150,9 @@ class ArmStatus(Closed):
     model: Name = Field(description="Model of the arm.")
     score: Estimate | None = Field(default=None, description="Absent without a graded cell.")
     standard_deviation: Figure | None = Field(default=None, description="Of the scores, within scenarios.")
-    deterministic: Flag = Field(default=False, description="The scores do not vary, so the interval is the point.")
+    deterministic: Flag = Field(
+        default=False, description="Scripted, graded by checks alone, and without variation: the interval is the point."
+    )
     graded: Count = Field(default=0, description="Cells that the score is of.")
     tool_calls: Annotated[str, StringConstraints(max_length=16)] | None = Field(
         default=None, description="Mean tool calls per cell."

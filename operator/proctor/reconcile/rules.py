@@ -26,9 +26,16 @@ def build_rules(suite: EvalSuiteSpec, *, seed: int) -> GateRules:
         oracle_at_least=float(gate.controls.oracle_at_least),
         noop_at_most=float(gate.controls.noop_at_most),
         played_through=frozenset(server.name for server in suite.servers if server.sql_tool is not None),
-        scripted=frozenset(model.name for model in suite.models if model.scripted is not None),
+        scripted=scripted_models(suite),
         seed=seed,
     )
+
+
+def scripted_models(suite: EvalSuiteSpec) -> frozenset[str]:
+    """Return the models whose scores have no chance in them: scripted ones, unless a judge's model grades them."""
+    if suite.judge.anthropic is not None:
+        return frozenset()
+    return frozenset(model.name for model in suite.models if model.scripted is not None)
 
 
 def find_baseline(baseline: Baseline | None) -> BaselineArm | None:

@@ -9,10 +9,12 @@ from proctor.api.fields import MAX_CELLS
 from proctor.api.rules import LEAST_REPLICATES_TO_ENFORCE
 from proctor.api.suite import EvalSuite
 from proctor.core.reports.power import SizePlan, SizeRow
+from proctor.core.stats.chances import NormalScores
 from proctor.core.stats.observations import ArmFigures, CellFate
-from proctor.core.stats.power import NormalScores, Power, Size, find_size, measure_power
+from proctor.core.stats.power import Power, Size, find_size, measure_power
 from proctor.errors import InvalidInput
 from proctor.reconcile.planning import describe_plan
+from proctor.reconcile.rules import scripted_models
 
 ASSUMED_DEVIATION = 0.1
 """Of a real model's scores in one scenario, where nobody has measured it yet."""
@@ -65,9 +67,9 @@ def plan_size(suite: EvalSuite, drop: Stated, spread: Stated | None) -> SizePlan
         spread: standard deviation of a cell's score; None to assume a usual one.
     """
     spec = suite.spec
-    scripted = all(model.scripted is not None for model in spec.models)
+    scripted = scripted_models(spec) == {model.name for model in spec.models}
     if spread is None and scripted:
-        spread = Stated(0.0, "all models are scripted")
+        spread = Stated(0.0, "all models are scripted, and no judge takes part")
     elif spread is None:
         spread = Stated(ASSUMED_DEVIATION, "assumed; --sd or --from RUN gives a better one")
     exact = scripted and spread.value == 0

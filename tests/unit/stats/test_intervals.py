@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.core.stats.intervals import (
@@ -20,6 +20,7 @@ from proctor.core.stats.quantiles import holm, student_t, unseen_share
 SCORES = st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=8), min_size=1, max_size=4)
 
 
+@settings(deadline=None)  # the first example loads numpy
 @given(SCORES, st.integers(0, 2**48))
 def test_an_interval_holds_its_mean_within_what_is_possible(strata: list[list[float]], seed: int) -> None:
     """Statistics: no NaN, no division by zero, deterministic by seed, for any scores."""

@@ -90,7 +90,7 @@ class GateRules:
         oracle_at_least: floor of the oracle's score.
         noop_at_most: ceiling of the noop's score.
         played_through: servers that the oracle itself played through; elsewhere it ran on the reference server.
-        scripted: models without any chance in them: only their scores can be exact.
+        scripted: models whose scores have no chance in them: only these can be exact.
         seed: fixes resampling.
         success_at: score from which a cell counts as a success, for pass^k.
     """

@@ -7,76 +7,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from proctor.core.stats.batches import TINY, Floats, estimate_batch
+from proctor.core.stats.batches import TINY, estimate_batch
+from proctor.core.stats.chances import Chance
 from proctor.core.stats.observations import DIFFERENCE, Interval
 from proctor.core.stats.quantiles import Z_POWER
 from proctor.core.stats.sizing import Shape
 
 RUNS = 2000
-RESAMPLES = 1000
-"""A quarter of a real run's: an end moves by less than the noise of the simulation itself."""
+RESAMPLES = 500
+"""An eighth of a real run's: an end moves by less than the noise of the simulation itself."""
 ENOUGH = 0.80
 """A size is enough when so many equal pairs pass, and so many drops of twice the limit fail."""
 _STEP = 1.08
 """Sizes tried one after the other grow by this: the reader pays in cells, not in digits."""
-
-
-class Chance(Protocol):
-    """Where the scores of one arm's cells come from."""
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of a cell's score."""
-
-    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
-        """Return scores whose mean is `drop` below what it is without a drop."""
-
-
-@dataclass(frozen=True, slots=True)
-class NormalScores:
-    """Scores around a mean, alike to both sides, cut to 0..1."""
-
-    deviation: float
-    mean: float = 0.7
-
-    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
-        """Return scores whose mean is `drop` below what it is without a drop."""
-        return np.clip(random.normal(self.mean - drop, self.deviation, shape), 0.0, 1.0)
-
-
-_FOUND = ((0.88, 0.2), (0.94, 0.3), (1.0, 0.5))
-_LAPSED = ((0.0, 1 / 3), (0.2, 1 / 3), (0.4, 1 / 3))
-
-
-@dataclass(frozen=True, slots=True)
-class Lapses:
-    """Scores as rubrics give them: a few values near the top, and now and then an agent that loses its way.
-
-    A drop is more lapses.
-
-    Attributes:
-        rate: share of cells that lapse.
-    """
-
-    rate: float
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of a cell's score."""
-        values = [*((score, (1 - self.rate) * share) for score, share in _FOUND)]
-        values += [(score, self.rate * share) for score, share in _LAPSED]
-        mean = math.fsum(score * share for score, share in values)
-        return math.sqrt(math.fsum(share * (score - mean) ** 2 for score, share in values))
-
-    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
-        """Return scores whose mean is `drop` below what it is without a drop."""
-        lost = _mean(_FOUND) - _mean(_LAPSED)
-        lapsed = random.random(shape) < self.rate + drop / lost
-        return np.where(lapsed, _pick(random, shape, _LAPSED), _pick(random, shape, _FOUND))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +67,9 @@ class Power:
         return self.equal.passed >= ENOUGH and self.double.failed >= ENOUGH
 
 
-def simulate(chance: Chance, size: Size, *, drop: float, max_drop: float, runs: int = RUNS) -> Rates:
+def simulate(
+    chance: Chance, size: Size, *, drop: float, max_drop: float, runs: int = RUNS, honest: bool = True
+) -> Rates:
     """Return how often runs of a size pass and fail.
 
     Args:
@@ -130,6 +78,7 @@ def simulate(chance: Chance, size: Size, *, drop: float, max_drop: float, runs: 
         drop: true drop of the candidate.
         max_drop: the gate's.
         runs: how many are simulated.
+        honest: as `estimate_batch` has it.
     """
     random = np.random.default_rng([size.scenarios, size.replicates, round(drop * 10_000)])
     shape = (runs, size.replicates)
@@ -137,7 +86,7 @@ def simulate(chance: Chance, size: Size, *, drop: float, max_drop: float, runs: 
         np.round(chance.draw(random, shape, drop), 4) - np.round(chance.draw(random, shape, 0.0), 4)
         for _ in range(size.scenarios)
     ]
-    batch = estimate_batch(strata, DIFFERENCE, resamples=RESAMPLES, seed=1)
+    batch = estimate_batch(strata, DIFFERENCE, resamples=RESAMPLES, seed=1, honest=honest)
     return Rates(
         passed=float(np.mean(batch.low >= -max_drop - TINY)), failed=float(np.mean(batch.high < -max_drop - TINY))
     )
@@ -181,12 +130,3 @@ def _guess(deviation: float, scenarios: int, *, max_drop: float, most: int) -> i
             # The formula is a little too careful where both ends have room: begin just below it.
             return max(2, math.floor(replicates / _STEP))
     return None
-
-
-def _mean(values: tuple[tuple[float, float], ...]) -> float:
-    return math.fsum(score * share for score, share in values)
-
-
-def _pick(random: np.random.Generator, shape: tuple[int, int], values: tuple[tuple[float, float], ...]) -> Floats:
-    scores = np.array([score for score, _ in values])
-    return scores[random.choice(len(values), size=shape, p=[share for _, share in values])]
