@@ -38,7 +38,7 @@ class GatewayParts:
         prompts: what agents are told, by scenario.
         policies: the scripted policies, by scenario.
         launcher: starts commands of servers under test.
-        engine_refusals: how often the way to a scenario's engine has refused a connection so far.
+        engine_losses: how often a scenario's engine was not there for what was asked of it, so far.
         open_provider: makes a connection to a provider.
     """
 
@@ -47,7 +47,7 @@ class GatewayParts:
     prompts: Mapping[str, NeutralPrompt]
     policies: Mapping[str, Policies | None]
     launcher: ServerLauncher
-    engine_refusals: Callable[[str], int]
+    engine_losses: Callable[[str], int]
     open_provider: Callable[[AnthropicModel], MessagesClient]
 
     def open_scripted(
@@ -80,14 +80,14 @@ async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
     config.sockets_dir.chmod(0o700)
     async with AsyncExitStack() as stack:
         sink, earlier = await open_sink(config, stack)
-        launcher, engine_refusals = await _open_launcher(config, stack)
+        launcher, engine_losses = await _open_launcher(config, stack)
         yield GatewayParts(
             sink=sink,
             earlier=earlier,
             prompts=prompts,
             policies=policies,
             launcher=launcher,
-            engine_refusals=engine_refusals,
+            engine_losses=engine_losses,
             open_provider=partial(_open_provider, config),
         )
 
@@ -101,7 +101,7 @@ async def _open_launcher(config: GatewayConfig, stack: AsyncExitStack) -> tuple[
             private = (*config.private_dirs, config.spool_dir, config.sockets_dir)
             launcher = SandboxLauncher(config.sockets_dir, private)
             await launcher.open_bridges(stack, addresses.values())
-            return launcher, lambda scenario: launcher.refusals(addresses[scenario])
+            return launcher, lambda scenario: launcher.losses(addresses[scenario])
     assert_never(config.sandbox)
 
 

@@ -36,9 +36,9 @@ class SandboxLauncher:
             socket = self._sockets_dir / f"engine{number}.sock"
             self._bridges[host, port] = await stack.enter_async_context(forward_unix_to_tcp(socket, host, port))
 
-    def refusals(self, address: _Address) -> int:
-        """Return how often an engine has refused a connection so far."""
-        return self._bridges[address].refused
+    def losses(self, address: _Address) -> int:
+        """Return how often an engine was not there for what a server asked of it."""
+        return self._bridges[address].losses
 
     async def launch(self, command: ServerCommand, dataset: DatasetAccess, *, line_bytes: int) -> LaunchedServer:
         """Start a server that speaks on its standard streams.

@@ -15,7 +15,15 @@ from proctor.adapters.mcp.jsonrpc import INVALID_PARAMS, JsonObject, Notificatio
 from proctor.adapters.mcp.session import NotificationSink, Reply
 from proctor.core.digests import canonical_json, digest_bytes
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
-from proctor.core.gatewaypolicy.toolerrors import OK, Blame, Fault, blame_fault, blame_result, blame_rpc_error
+from proctor.core.gatewaypolicy.toolerrors import (
+    ENGINE_LOST,
+    OK,
+    Blame,
+    Fault,
+    blame_fault,
+    blame_result,
+    blame_rpc_error,
+)
 from proctor.core.gatewaypolicy.toollist import ToolListing, describe_change
 from proctor.core.gatewaypolicy.tools import CallCheck, check_call
 from proctor.core.trajectory.events import EventKind, Status
@@ -66,7 +74,7 @@ class Toolbox:
         upstream: the connection to the server under test.
         pinned: the list that Preflight saw; None pins the first one that is seen.
         error_field: the suite's `errorField` for this server.
-        engine_refusals: how often the way to the dataset's engine has refused a connection so far.
+        engine_losses: how often the dataset's engine was not there for what was asked of it, so far.
     """
 
     def __init__(
@@ -76,13 +84,13 @@ class Toolbox:
         *,
         pinned: ToolListing | None = None,
         error_field: str | None = None,
-        engine_refusals: Callable[[], int] = lambda: 0,
+        engine_losses: Callable[[], int] = lambda: 0,
     ) -> None:
         self._attempt = attempt
         self._upstream = upstream
         self._pinned = pinned
         self._error_field = error_field
-        self._engine_refusals = engine_refusals
+        self._engine_losses = engine_losses
         self._calls: dict[tuple[str, str], int] = {}
         self._notifications = 0
         self._others = 0
@@ -163,14 +171,18 @@ class Toolbox:
         self._attempt.take_call()
         if check is CallCheck.UNKNOWN:
             return self._answer_unknown(name, span, request)
-        refusals = self._engine_refusals()
+        losses = self._engine_losses()
         params: JsonObject = {**(extra or {}), "name": name, "arguments": arguments}
         try:
             reply = failed or await self._upstream.request("tools/call", params, sink=self._recorded(sink))
         except asyncio.CancelledError:
             self._record_call(name, span, request, blame=CANCELLED, result=b"")
             raise
-        blame, answer = self._judge(reply, engine_lost=self._engine_refusals() > refusals)
+        blame, answer = self._judge(reply, engine_lost=self._engine_losses() > losses)
+        if blame == ENGINE_LOST:
+            # What the agent concludes without that result says nothing about it or its server: another attempt.
+            lost = "the dataset's engine was lost during a tool call"
+            self._attempt.infra_failure = self._attempt.infra_failure or lost
         self._record_call(name, span, request, blame=blame, result=answer.result)
         return answer
 
@@ -239,11 +251,13 @@ class Toolbox:
             case RpcError(code=code, message=message):
                 return blame_rpc_error(code, engine_lost=engine_lost), _tool_error(message, reply)
             case Failed():
-                return self._blame_failed(reply), _tool_error(describe_failure(reply))
+                return self._blame_failed(reply, engine_lost=engine_lost), _tool_error(describe_failure(reply))
 
-    def _blame_failed(self, failed: Failed) -> Blame:
+    def _blame_failed(self, failed: Failed, *, engine_lost: bool) -> Blame:
         if self._closing:
             return CANCELLED  # the attempt ended under the call: nobody's failure
+        if engine_lost:
+            return ENGINE_LOST
         return blame_fault(failed.fault, failed.http_status)
 
     def _record_call(self, name: str, span: Span, request: bytes, *, blame: Blame, result: bytes) -> None:

@@ -44,7 +44,7 @@ class ServersSpec:
         limits: bounds on every session.
         search_path: PATH of the servers' commands.
         toolboxes: host and port by server and scenario, where servers run in pods of their own instead of here.
-        engine_refusals: how often the way to a scenario's engine has refused a connection so far.
+        engine_losses: how often a scenario's engine was not there for what was asked of it, so far.
     """
 
     servers: Mapping[str, Server]
@@ -54,7 +54,7 @@ class ServersSpec:
     limits: McpLimits = field(default_factory=McpLimits)
     search_path: str = os.defpath
     toolboxes: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    engine_refusals: Callable[[str], int] = lambda _scenario: 0
+    engine_losses: Callable[[str], int] = lambda _scenario: 0
 
 
 class Probed(NamedTuple):
@@ -90,7 +90,7 @@ class Toolboxes:
             self._upstream(server, scenario),
             pinned=self._pinned.get((server.name, scenario)),
             error_field=server.error_field,
-            engine_refusals=lambda: self._spec.engine_refusals(scenario),
+            engine_losses=lambda: self._spec.engine_losses(scenario),
         )
         toolbox.prestart()
         return toolbox

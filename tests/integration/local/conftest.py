@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,17 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
 
 
 @pytest.fixture(scope="session")
-def reference(machine: Machine) -> dict[str, str | None]:
-    """The scores of a run that nothing disturbed."""
+def undisturbed(machine: Machine) -> dict[str, Any]:
+    """The run.json of a run that nothing disturbed."""
     finished = machine.call("run", str(machine.write_suite(make_suite())), "--new")
     assert finished.returncode == 0, finished.stderr
-    return scores_of(machine.last_run())
+    return machine.last_run()
+
+
+@pytest.fixture(scope="session")
+def reference(undisturbed: dict[str, Any]) -> dict[str, str | None]:
+    """Its scores."""
+    return scores_of(undisturbed)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

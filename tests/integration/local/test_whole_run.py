@@ -19,10 +19,10 @@ from support.local_runs import (
 )
 
 
-def test_a_suite_runs_to_its_verdict(machine: Machine, reference: dict[str, str | None]) -> None:
+def test_a_suite_runs_to_its_verdict(machine: Machine, undisturbed: dict[str, Any]) -> None:
     """M-D4, M-A5, M-A6: one file, one verdict; controls in line, every cell graded, nothing left running."""
-    document = machine.last_run()
-    status = document["run"]["status"]
+    reference = scores_of(undisturbed)
+    status = undisturbed["run"]["status"]
     assert status["verdict"] == "Pass"
     assert status["cells"] == {
         "total": 6, "graded": 6, "ungraded": 0, "infraErrored": 0, "cancelled": 0, "running": 0, "pending": 0,
@@ -37,10 +37,9 @@ def test_a_suite_runs_to_its_verdict(machine: Machine, reference: dict[str, str 
     assert not list_descendants(os.getpid())
 
 
-def test_show_tells_what_happened_in_a_cell(machine: Machine, reference: dict[str, str | None]) -> None:
+def test_show_tells_what_happened_in_a_cell(machine: Machine, undisturbed: dict[str, Any]) -> None:
     """M-A8: the whole trajectory, its answer, and why each mark was given."""
-    assert reference
-    shown = machine.call("show", "last", "sql/newest/1")
+    shown = machine.call("show", undisturbed["run"]["metadata"]["name"], "sql/newest/1")
     assert shown.returncode == 0, shown.stderr
     for words in ("tools_listed", "tool_call query", "answer (put):", "root-service", "attempt_ended completed"):
         assert words in shown.stdout

@@ -89,7 +89,7 @@ async def open_sandboxed(name: str, access: DatasetAccess, folder: Path) -> Asyn
             dataset=access,
             launcher=launcher,
             limits=McpLimits(),
-            engine_refusals=lambda _: launcher.refusals(address),
+            engine_losses=lambda _: launcher.losses(address),
         )
         yield await stack.enter_async_context(cell)
 
@@ -119,7 +119,7 @@ async def test_tools_of_a_real_server(name: str, dataset: Dataset, tmp_path: Pat
 
 @pytest.mark.parametrize("name", SERVERS)
 async def test_a_lost_engine_is_nobodys_mistake(name: str, tmp_path: Path) -> None:
-    """Grading rule 8: the engine dies; the server reports some error; the forwarder's refusal says whose it was."""
+    """Grading rule 8: the engine dies, the server reports some error, the forwarder knows: the attempt is void."""
     server = make_server(name)
     assert server.sql_tool is not None
     call = {server.sql_tool.argument: "SELECT count() FROM ds.t"}
@@ -129,3 +129,4 @@ async def test_a_lost_engine_is_nobodys_mistake(name: str, tmp_path: Path) -> No
         await running.engine.wait()
         await cell.call(server.sql_tool.name, **call)
         assert [outcome[1:] for outcome in cell.outcomes()] == [("ok", ""), ("infra_error", "engine_unreachable")]
+        assert "engine was lost" in cell.attempt.infra_failure

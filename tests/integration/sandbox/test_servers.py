@@ -137,6 +137,25 @@ async def test_an_engine_that_is_gone_is_counted(folder: Path) -> None:
         assert f"127.0.0.1:{port}" in bridge.last_refusal
 
 
+@pytest.mark.parametrize(("answers", "broken"), [(0, 1), (1, 0)])
+async def test_an_engine_that_dies_over_a_question_is_counted(folder: Path, answers: int, broken: int) -> None:
+    """manifest, outcomes: a connection that ends while an answer is owed is infrastructure's, an idle one's is not."""
+
+    async def answer_then_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"answer" * answers)
+        writer.close()
+
+    code = "import socket\ns = socket.create_connection(('127.0.0.1', 8123))\ns.sendall(b'?')\nprint(s.recv(100))"
+    far = await asyncio.start_server(answer_then_die, "127.0.0.1", 0)
+    port = far.sockets[0].getsockname()[1]
+    async with far, forward_unix_to_tcp(folder / "d.sock", "127.0.0.1", port) as bridge:
+        server = await launch_server(server_spec(_request(sys.executable, "-c", code, dataset=bridge.socket)))
+        await server.reader.read()
+        await server.terminate()
+    assert (bridge.refused, bridge.broken) == (0, broken)
+
+
 async def test_a_server_that_listens_is_reached_through_a_socket(folder: Path) -> None:
     """Part 5: an HTTP server under test listens on its own loopback; outside, only a socket leads there."""
     code = """

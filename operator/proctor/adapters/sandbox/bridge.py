@@ -20,12 +20,19 @@ class Bridge:
     Attributes:
         socket: where it listens.
         refused: connections that the far side refused: what a server then reports is infrastructure's fault.
+        broken: connections that the far side ended while it owed an answer: so does an engine that dies.
         last_refusal: why the last one was refused; empty if none was.
     """
 
     socket: Path
     refused: int = 0
+    broken: int = 0
     last_refusal: str = ""
+
+    @property
+    def losses(self) -> int:
+        """How often the far side was not there for what was asked of it."""
+        return self.refused + self.broken
 
 
 @contextlib.asynccontextmanager
@@ -79,13 +86,38 @@ async def _serve(bridge: Bridge, near: tuple[asyncio.StreamReader, asyncio.Strea
             bridge.last_refusal = f"{host}:{port}: {e or 'no answer'}"
             return
         with contextlib.closing(far[1]):
-            await asyncio.gather(_copy(near[0], far[1]), _copy(far[0], near[1]))
+            exchange = _Exchange()
+            await asyncio.gather(exchange.ask(near[0], far[1]), exchange.answer(far[0], near[1]))
+            bridge.broken += exchange.broken
 
 
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(ConnectionError):
-        while piece := await reader.read(_PIECE_BYTES):
-            writer.write(piece)
-            await writer.drain()
-        if writer.can_write_eof():
-            writer.write_eof()
+class _Exchange:
+    """One connection's two directions, and whether the far side ended it while it owed an answer."""
+
+    def __init__(self) -> None:
+        self.broken = False
+        self._owes = False
+
+    async def ask(self, near: asyncio.StreamReader, far: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while piece := await near.read(_PIECE_BYTES):
+                self._owes = True
+                far.write(piece)
+                await far.drain()
+        # Who hung up waits for no answer.
+        self._owes = False
+        _end(far)
+
+    async def answer(self, far: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while piece := await far.read(_PIECE_BYTES):
+                self._owes = False
+                near.write(piece)
+                await near.drain()
+        self.broken = self._owes
+        _end(near)
+
+
+def _end(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):  # the other end may be gone already
+        writer.write_eof()

@@ -44,6 +44,8 @@ class Blame:
 
 
 OK = Blame(Status.OK)
+ENGINE_LOST = Blame(Status.INFRA_ERROR, "engine_unreachable")
+"""The dataset's engine was away: nothing that is being judged."""
 
 _OVERLOADED_OR_IN_BETWEEN = frozenset({429, 502, 503, 504})
 """What proxies and rate limiters answer: the call never had its chance, so it is in neither side of the error rate."""
@@ -61,7 +63,7 @@ def blame_rpc_error(code: int, *, engine_lost: bool = False) -> Blame:
     if code in _AGENT_CODES:
         return Blame(Status.AGENT_ERROR, str(code))
     if engine_lost:
-        return Blame(Status.INFRA_ERROR, "engine_unreachable")
+        return ENGINE_LOST
     return Blame(Status.SERVER_ERROR, str(code))
 
 
@@ -114,7 +116,7 @@ def blame_result(result: Mapping[str, object], *, error_field: str | None = None
     else:
         return OK
     if engine_lost:
-        return Blame(Status.INFRA_ERROR, "engine_unreachable")
+        return ENGINE_LOST
     return Blame(Status.AGENT_ERROR, word)
 
 
