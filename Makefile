@@ -22,7 +22,7 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 	$(BIN)/pytest -q -n 2 tests/unit tests/contract
 
 test-integration: $(VENV)/.dev ## Real engine, real sandboxes, real MCP servers
-	$(BIN)/pytest -q tests/integration
+	$(BIN)/pytest -q -n 2 --dist loadfile tests/integration
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check .
