@@ -192,10 +192,10 @@ class GradingJob:
                 self._grades[cell] = graded.payload
                 self._unwritten.append(graded.row)
                 logger.info("graded", extra={"run": self._parts.run, "cell": cell, "attempt": attempt})
-                self.write_summary()
-                await self._flush()
+                await self._flush()  # before it is shown: whatever kills us then, no judge is asked twice
             except Retryable as error:
-                away = error  # the others go on: what a judge said is not asked twice
+                away = error  # the others go on
+            self.write_summary()
         if away is not None:
             raise away
 

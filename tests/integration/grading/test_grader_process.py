@@ -18,6 +18,8 @@ from proctor.adapters.clickhouse.results import RecordBatch, ResultsStore
 from proctor.core.digests import digest_bytes
 from proctor.core.scenarios.reference import load_reference
 from proctor.local.engine import Engine, EngineLimits
+from support.judges import honest
+from support.messages_server import KEY, MODEL, MessagesServer, serve_messages
 from support.playing import SCENARIOS
 from support.results import make_attempt, make_key
 
@@ -29,8 +31,10 @@ RIGHT = b"Root cause: payments-api can't connect to payments-pg-2.db.fernway.int
 LIMITS = EngineLimits(memory_bytes=2 << 30, threads=2)
 
 
-def make_config(store: Engine, summary: Path) -> bytes:
+def make_config(store: Engine, summary: Path, judge: MessagesServer | None = None) -> bytes:
     endpoint = store.endpoint
+    secret = {"name": "judge", "key": "api-key"}
+    judged = {"anthropic": {"model": MODEL, "secretKeyRef": secret, "baseUrl": judge.url}} if judge else {"none": True}
     return json.dumps(
         {
             "run": "run-1",
@@ -39,7 +43,7 @@ def make_config(store: Engine, summary: Path) -> bytes:
                 "anchor": "2026-11-30T12:00:00Z",
                 "servers": [{"name": "s", "stdio": {"command": ["s"]}, "allowedTools": ["q"]}],
                 "models": [{"name": "newest", "scripted": {"policy": "newest"}}],
-                "judge": {"none": True},
+                "judge": judged,
                 "gate": {"enforcement": "Audit"},
             },
             "store": {
@@ -56,6 +60,8 @@ def make_config(store: Engine, summary: Path) -> bytes:
                 }
             },
             "summary": str(summary),
+            "secrets": {"judge/api-key": KEY} if judge else {},
+            "allowedHosts": [judge.host] if judge else [],
         }
     ).encode()
 
@@ -116,6 +122,36 @@ async def test_a_grader_that_is_killed_is_gone_on_from(tmp_path: Path) -> None:
         await store.close()
     assert len(rows) == 2
     assert before.items() <= grades(summary).items()
+
+
+async def test_a_grader_that_is_killed_asks_its_judge_only_for_the_rest(tmp_path: Path) -> None:
+    """P22, P27: one trial and one judgement per answer, whatever is killed; the key is in no file and on no line."""
+    summary = tmp_path / "summary.json"
+    with serve_messages(honest()) as judge:
+        async with Engine.start(tmp_path / "data", log=tmp_path / "engine.log", limits=LIMITS) as engine:
+            store = ResultsStore(engine.endpoint)
+            await store.migrate()
+            await put(store, 1)
+            config = make_config(engine, summary, judge)
+            async with grader(config) as first:
+                await graded(first, 1)
+                before = json.loads(summary.read_bytes())
+                first.kill()
+            await put(store, 2)
+            async with grader(config) as second:
+                await graded(second, 2)
+                assert second.stdin is not None
+                second.stdin.close()
+                assert await second.wait() == 0
+                assert second.stderr is not None
+                assert KEY.encode() not in await second.stderr.read() + summary.read_bytes()
+            rows = await store.grades("run-1")
+            await store.close()
+    assert len(judge.seen) == 6 + 2
+    assert {row.judge_model for row in rows} == {MODEL}
+    assert len({row.judge_prompt_digest for row in rows}) == 1
+    assert before["grades"].items() <= grades(summary).items()
+    assert json.loads(summary.read_bytes())["judgeDigest"] == before["judgeDigest"]
 
 
 async def test_clickhouse_killed_while_grading(tmp_path: Path) -> None:
