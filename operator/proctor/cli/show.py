@@ -27,6 +27,7 @@ def show(
     data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
     clickhouse_url: Annotated[str | None, typer.Option(help="Where the run's results are, if not embedded.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Show whole requests and results.")] = False,
+    tools: Annotated[bool, typer.Option("--tools", help="Show what each tool of each arm did instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show a run and its cells; with CELL, its trajectory, its answer, and why each mark was given."""
@@ -36,7 +37,9 @@ def show(
 
         root = (data_dir or default_data_dir()).expanduser().absolute()
         directory = find_run(root / "runs", run)
-        if cell is None:
+        if tools:
+            _show_tools(directory, root, clickhouse_url=clickhouse_url)
+        elif cell is None:
             _show_run(directory, as_json=as_json)
         else:
             _show_cell(directory, root, cell, clickhouse_url=clickhouse_url, full=full)
@@ -57,6 +60,19 @@ def _show_run(directory: RunDir, *, as_json: bool) -> None:
         score = one.get("score") or "–"
         why = make_inert(str(one.get("reason", "")))
         typer.echo(f"{one.get('cell', ''):<{width}}  {score:>6}  {one.get('outcome') or one.get('state')}  {why}")
+
+
+def _show_tools(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None) -> None:
+    import asyncio
+
+    from proctor.cli.trajectory import make_inert
+    from proctor.core.reports.tool_table import render_tools
+    from proctor.core.stats.tools import summarise_tools
+    from proctor.local.reading import read_tool_calls
+
+    uid = directory.read_run().metadata.uid or ""
+    calls = asyncio.run(read_tool_calls(data_dir, uid, clickhouse_url=clickhouse_url))
+    typer.echo(make_inert(render_tools(summarise_tools(calls)), keep_lines=True))
 
 
 def _show_cell(directory: RunDir, data_dir: Path, text: str, *, clickhouse_url: str | None, full: bool) -> None:

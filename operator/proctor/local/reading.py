@@ -15,6 +15,7 @@ from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.errors import InvalidInput
 from proctor.local.engine import Engine, find_engine
 from proctor.local.orders import RESULTS_DATABASE
+from proctor.local.remote import parse_admin_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,28 @@ async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse
         return Trajectory(record, events, await store.blobs(digests))
 
 
+async def read_tool_calls(
+    data_dir: Path, run: str, *, clickhouse_url: str | None = None
+) -> list[tuple[CellKey, tuple[Event, ...]]]:
+    """Return the events of each cell's valid attempt.
+
+    Args:
+        data_dir: whose results engine is asked; started for the purpose if it doesn't run.
+        run: the run's uid.
+        clickhouse_url: where results are instead.
+
+    Raises:
+        Terminal: the store can't be read.
+    """
+    async with _open_store(data_dir, clickhouse_url) as store:
+        records = [one for one in await store.attempts(run) if one.outcome is not Outcome.INFRA_ERROR]
+        return [(record.key.cell, await store.events(record.key)) for record in records]
+
+
 @asynccontextmanager
 async def _open_store(data_dir: Path, clickhouse_url: str | None) -> AsyncIterator[ResultsStore]:
     if clickhouse_url is not None:
-        async with _connect(Endpoint.parse(clickhouse_url)) as store:
+        async with _connect(parse_admin_url(clickhouse_url)) as store:
             yield store
         return
     path = data_dir / "engines" / "results"

@@ -43,6 +43,10 @@ def test_show_tells_what_happened_in_a_cell(machine: Machine, undisturbed: dict[
     assert shown.returncode == 0, shown.stderr
     for words in ("tools_listed", "tool_call query", "answer (put):", "root-service", "attempt_ended completed"):
         assert words in shown.stdout
+    tools = machine.call("show", undisturbed["run"]["metadata"]["name"], "--tools")
+    (line,) = [line for line in tools.stdout.splitlines() if line.startswith("sql × newest")]
+    assert line.split()[3:4] == ["query"]
+    assert "100%" in line
     listed = machine.call("runs")
     assert "Pass" in listed.stdout
     unknown = machine.call("show", "no-such-run")
