@@ -59,6 +59,7 @@ $(UV):
 # environment and would compile all they import anew for every cell.
 $(VENV)/.local: pyproject.toml constraints.txt | $(UV)
 	$(UV) pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[local]'
+	@$(BIN)/python -m compileall -q operator
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.local
