@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from proctor.core.digests import digest_bytes
 from proctor.core.seeding.facts import FactSheet, FactValue
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress
     from proctor.adapters.clickhouse.session import HttpSession
     from proctor.core.seeding.plan import SeedPlan
+
+ShortT = TypeVar("ShortT")
+LongT = TypeVar("LongT")
 
 ANSWER_FILE = "answer.yaml"
 RECORD = "record.json"
@@ -215,7 +218,6 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
     from proctor.adapters.clickhouse.datasets import build_dataset, compute_facts
 
     began = time.monotonic()
-    sheet = read_sheet(request)
     database = f"ds_{request.hash}_1"
     # Reading a recipe and starting an engine take half a second each: side by side.
     reading = asyncio.create_task(asyncio.to_thread(compile_request, request))
@@ -223,7 +225,8 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
         try:
             async with _serve(staging) as session:
                 plan = await reading
-                digests = await build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
+                building = build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
+                sheet, digests = await _beside(asyncio.to_thread(read_sheet, request), building)
                 facts = await compute_facts(session, sheet.queries, database) if sheet else {}
         finally:
             reading.cancel()
@@ -246,6 +249,16 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
         write_atomic(staging / RECORD, record.model_dump_json(indent=1).encode())
         commit_folder(staging, root / request.hash)
     return record
+
+
+async def _beside(short: Awaitable[ShortT], long: Coroutine[None, None, LongT]) -> tuple[ShortT, LongT]:
+    """Await both at once; if the short one fails, the long one is ended."""
+    task = asyncio.create_task(long)
+    try:
+        return await short, await task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def compile_request(request: SeedRequest) -> SeedPlan:

@@ -50,7 +50,7 @@ async def ended(pid: int) -> None:
 
 
 async def test_rows_outlive_a_stop_and_nothing_else_does(tmp_path: Path) -> None:
-    """Issue part 3: data stays; process, address and credentials go."""
+    """M-D4: data stays; process, address and credentials go."""
     async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as engine:
         assert ask(engine.endpoint, "CREATE TABLE t (n UInt8) ENGINE = MergeTree ORDER BY n").ok
         assert ask(engine.endpoint, "INSERT INTO t VALUES (7)").ok
@@ -80,7 +80,7 @@ async def test_passwords_are_in_no_argument_environment_or_log(tmp_path: Path) -
 
 
 async def test_two_engines_started_at_once_do_not_collide(tmp_path: Path) -> None:
-    """Issue part 3: ports are chosen free."""
+    """M-D4: ports are chosen free."""
     async with asyncio.timeout(60):
         async with (
             Engine.start(tmp_path / "a", log=tmp_path / "a.log", limits=SMALL) as first,
@@ -92,7 +92,7 @@ async def test_two_engines_started_at_once_do_not_collide(tmp_path: Path) -> Non
 
 
 async def test_a_second_process_finds_the_engine_instead_of_failing_on_its_lock(tmp_path: Path) -> None:
-    """Issue part 3: one engine per folder; whoever may read engine.json shares it."""
+    """M-D4: one engine per folder; whoever may read engine.json shares it."""
     async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as engine:
         found = await find_engine(tmp_path / "data")
         assert found == engine.endpoint
@@ -132,7 +132,7 @@ async def test_killed_in_the_middle_of_an_insert_it_opens_again(tmp_path: Path) 
 
 
 async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
-    """M-A5, issue part 7: `kill -9` of the process that started it leaves no engine."""
+    """M-A5: `kill -9` of the process that started it leaves no engine."""
     arguments = (sys.executable, "-c", OWNER, str(tmp_path / "data"), str(tmp_path / "log"))
     owner = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
     assert owner.stdout

@@ -149,7 +149,7 @@ async def test_a_call_is_answered_and_recorded(*, stream: bool) -> None:
 
 
 async def test_a_stream_passes_event_by_event() -> None:
-    """Issue part 5: what the provider streams is what the agent gets, in the same events."""
+    """M-A8: what the provider streams is what the agent gets, in the same events."""
     play = lambda _: reply_tool("run_query", {"query": "SELECT 1"}, text="I look first.")  # noqa: E731
     async with provider_case(play=play) as case:
         reply = await case.ask(stream=True)
@@ -404,7 +404,7 @@ async def test_a_budget_ends_with_a_code_of_its_own(agent: dict[str, Any], limit
 
 
 async def test_output_is_capped_by_what_is_left() -> None:
-    """Issue part 5: max_tokens never exceeds the budget's rest."""
+    """M-A8: max_tokens never exceeds the budget's rest."""
     async with provider_case(agent={"maxTokens": 500}) as case:
         await case.ask(stream=False)
         await case.ask(stream=False)
@@ -459,7 +459,7 @@ async def test_the_last_text_that_ended_a_turn_is_the_answer() -> None:
 
 
 async def test_scripted_models_stream_too() -> None:
-    """Issue part 5: scripted models are behind the same endpoint, streaming and not."""
+    """M-A8: scripted models are behind the same endpoint, streaming and not."""
     async with run_gateway() as gateway:
         opened = await gateway.open(CELL)
         async with gateway.agent(opened) as agent:

@@ -168,7 +168,7 @@ async def test_an_agent_from_brief_to_stored_trajectory(setup: Setup, faults: tu
 
 
 def check_logs(logs: str, token: str) -> None:
-    """Issue part 5: no prompt, answer, key or token in logs — which are there, and JSON."""
+    """M-A8: no prompt, answer, key or token in logs — which are there, and JSON."""
     lines = [json.loads(line) for line in logs.splitlines()]
     assert {"gateway ready", "attempt opened", "attempt ended", "gateway ended"} <= {line["message"] for line in lines}
     for secret in (

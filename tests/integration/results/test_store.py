@@ -170,7 +170,7 @@ async def test_an_up_to_date_schema_needs_no_right_to_change_it(tmp_path: Path) 
 
 
 async def test_a_newer_or_another_schema_is_refused(engine: Engine, store: ResultsStore) -> None:
-    """Issue part 3: an old Proctor does not write into a new schema."""
+    """M-D4: an old Proctor does not write into a new schema."""
     async with open_client(engine.endpoint.in_database(store._database)) as client:
         await client.execute("INSERT INTO schema_migrations VALUES (99, '0099_later.sql', 'x', now())")
         with pytest.raises(Terminal, match=r"version 99, this Proctor knows \d+: upgrade"):

@@ -157,7 +157,7 @@ async def test_an_engine_that_dies_over_a_question_is_counted(folder: Path, answ
 
 
 async def test_a_server_that_listens_is_reached_through_a_socket(folder: Path) -> None:
-    """Part 5: an HTTP server under test listens on its own loopback; outside, only a socket leads there."""
+    """M-A4: an HTTP server under test listens on its own loopback; outside, only a socket leads there."""
     code = """
 import socket
 with socket.create_server(("127.0.0.1", 9000)) as s:

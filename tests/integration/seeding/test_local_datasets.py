@@ -56,7 +56,7 @@ def _hidden(data_dir: Path) -> list[str]:
 
 
 async def test_two_at_once_build_it_once(request_: SeedRequest, tmp_path: Path) -> None:
-    """M-A4, issue part 4: both get the one dataset; nothing else is left."""
+    """M-A4: both get the one dataset; nothing else is left."""
     stages: list[str] = []
 
     async def ensure() -> DatasetRecord:
@@ -107,8 +107,18 @@ async def test_a_fact_that_is_no_number_is_refused(request_: SeedRequest, tmp_pa
     assert _hidden(tmp_path) == []
 
 
+async def test_an_answer_key_at_fault_ends_the_build(request_: SeedRequest, tmp_path: Path) -> None:
+    """M-A9: the key is read beside the load; its fault is told, and nothing of the dataset stays."""
+    path = request_.scenario / "answer.yaml"
+    path.write_text(path.read_text() + "surprise: 1\n")
+    with pytest.raises(InvalidInput, match="surprise"):
+        await ensure_dataset(request_, data_dir=tmp_path)
+    assert list_datasets(tmp_path) == ()
+    assert _hidden(tmp_path) == []
+
+
 async def test_tampering_is_found(request_: SeedRequest, tmp_path: Path) -> None:
-    """Issue part 4: one changed row changes the digest; an untouched dataset verifies."""
+    """M-A4: one changed row changes the digest; an untouched dataset verifies."""
     record = await ensure_dataset(request_, data_dir=tmp_path)
     assert await verify_dataset(record, tmp_path) == []
     folder = tmp_path / "datasets" / record.hash / "engine"
@@ -150,7 +160,7 @@ def _command(tmp_path: Path, scenario: Path, *options: str) -> list[str]:
 
 
 def test_a_killed_seeding_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
-    """Issue part 4: `kill -9` leaves nothing visible, no process, and no litter after the next command."""
+    """M-A4: `kill -9` leaves nothing visible, no process, and no litter after the next command."""
     process = subprocess.Popen(_command(tmp_path, scenario, "--volume", "40"), start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("datasets/.staging-*/engine/store/*/*/*/*.bin")) and not list(

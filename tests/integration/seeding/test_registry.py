@@ -60,7 +60,7 @@ async def test_the_first_commit_wins(session: HttpSession) -> None:
 async def test_dead_attempts_are_swept_and_living_ones_are_not(
     session: HttpSession,
 ) -> None:
-    """Issue part 4: what a killed seeding left in a ClickHouse goes with the next one."""
+    """M-A4: what a killed seeding left in a ClickHouse goes with the next one."""
     registry = DatasetRegistry(session, "default")
     await registry.prepare()
     dead, alive, foreign = "ds_00000000000000aa_dead", "ds_00000000000000aa_alive", "ds_00000000000000aa_other"
@@ -75,7 +75,7 @@ async def test_dead_attempts_are_swept_and_living_ones_are_not(
 
 
 async def test_a_failed_build_leaves_no_database(session: HttpSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Issue part 4: a refusal in the middle drops what was built."""
+    """M-A4: a refusal in the middle drops what was built."""
     order = _order(70)
 
     async def refuse(*_: object, **__: object) -> None:

@@ -134,7 +134,7 @@ def test_a_stream_is_put_together_again_however_it_is_cut(message: dict[str, obj
 
 @pytest.mark.parametrize("message", [say("hello"), *MESSAGES])
 def test_a_scripted_message_survives_its_own_stream(message: dict[str, object]) -> None:
-    """Issue part 5: streamed or not, a scripted model says the same."""
+    """M-A8: streamed or not, a scripted model says the same."""
     again = assemble(list(render_stream(message))).message()
     assert again["content"] == message["content"]
     assert again["stop_reason"] == message["stop_reason"]

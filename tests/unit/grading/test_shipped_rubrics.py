@@ -18,14 +18,14 @@ ANSWERS = [(name, answer.id) for name in NAMES for answer in shipped_key(name).a
 
 @pytest.mark.parametrize(("name", "criterion", "sentence"), FIRES)
 def test_a_criterion_matches_what_it_must(name: str, criterion: str, sentence: str) -> None:
-    """Grading rule 3, issue part 8: must-fire sentences run as tests."""
+    """Grading rule 3: must-fire sentences run as tests."""
     rubric = shipped_rubric(name)
     assert find_statement(rubric, criterion, fill_text(sentence, rubric.facts)) is not None
 
 
 @pytest.mark.parametrize(("name", "criterion", "sentence"), SILENT)
 def test_a_criterion_does_not_match_what_it_must_not(name: str, criterion: str, sentence: str) -> None:
-    """Grading rule 3, issue part 8: must-not-fire sentences run as tests."""
+    """Grading rule 3: must-not-fire sentences run as tests."""
     rubric = shipped_rubric(name)
     assert find_statement(rubric, criterion, fill_text(sentence, rubric.facts)) is None
 

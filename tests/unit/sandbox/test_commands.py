@@ -30,7 +30,7 @@ def _sources(command: tuple[str, ...], search_path: str, private: tuple[Path, ..
 
 
 def test_a_program_is_found_on_the_path_or_beside_this_python(tmp_path: Path) -> None:
-    """Part 6: the quickstart's servers are beside the interpreter, others on the path."""
+    """M-A5: the quickstart's servers are beside the interpreter, others on the path."""
     mine = _write_program(tmp_path / "bin/mine", "#!/bin/sh\n")
     assert find_program("mine", str(tmp_path / "bin")) == mine
     assert find_program(Path(sys.executable).name, "/nonexistent").parent == Path(sys.executable).parent
@@ -39,7 +39,7 @@ def test_a_program_is_found_on_the_path_or_beside_this_python(tmp_path: Path) ->
 
 
 def test_a_virtual_environment_is_shown_whole_with_its_base(tmp_path: Path) -> None:
-    """Part 6: the command's environment and its base interpreter."""
+    """M-A5: the command's environment and its base interpreter."""
     base = _write_program(tmp_path / "base/bin/python3", "binary")
     (tmp_path / "base/lib").mkdir()
     venv = tmp_path / "venv"
@@ -51,7 +51,7 @@ def test_a_virtual_environment_is_shown_whole_with_its_base(tmp_path: Path) -> N
 
 
 def test_of_another_prefix_only_programs_and_libraries(tmp_path: Path) -> None:
-    """Part 6: a prefix such as ~/.local holds anybody's data under share."""
+    """M-A5: a prefix such as ~/.local holds anybody's data under share."""
     _write_program(tmp_path / "prefix/lib/tool/cli.js", "#!/usr/bin/env -S sh -e\n")
     (tmp_path / "prefix/bin").mkdir()
     (tmp_path / "prefix/share").mkdir()
@@ -61,7 +61,7 @@ def test_of_another_prefix_only_programs_and_libraries(tmp_path: Path) -> None:
 
 
 def test_files_among_the_arguments_are_shown_with_their_folder(tmp_path: Path) -> None:
-    """Part 6: `python /srv/server/main.py` needs what is beside it."""
+    """M-A5: `python /srv/server/main.py` needs what is beside it."""
     (tmp_path / "server").mkdir()
     main = tmp_path / "server/main.py"
     main.write_text("")
@@ -156,7 +156,7 @@ def test_other_agents_get_a_port(tmp_path: Path) -> None:
 
 
 def test_elsewhere_the_reason_and_the_fix_are_said() -> None:
-    """Part 6: where bubblewrap can't run, the refusal names the fix."""
+    """M-A5: where bubblewrap can't run, the refusal names the fix."""
     assert "Linux" in str(availability._probe("darwin", "arm64"))
     assert "--sandbox=none" in str(availability._probe("darwin", "arm64"))
     assert "riscv64" in str(availability._probe("linux", "riscv64"))

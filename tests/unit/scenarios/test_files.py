@@ -32,7 +32,7 @@ def test_shipped_folders_are_whole(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_shipped_policies_have_three_impostors(name: str) -> None:
-    """Issue 6, part 4: one falls for the strongest decoy, one names everything, one has the wrong evidence."""
+    """M-A3: one falls for the strongest decoy, one names everything, one has the wrong evidence."""
     assert {"strongest-decoy", "names-everything", "wrong-evidence"} <= set(load_policies(SCENARIOS / name).impostors)
 
 
@@ -139,7 +139,7 @@ def test_a_small_key_is_enough() -> None:
     ],
 )
 def test_bad_answer_keys_are_refused(changes: dict[str, Any], names: str) -> None:
-    """Issue 6, rubrics: names hold, weights and bands are bounded, negatives carry their sentences."""
+    """M-A9: names hold, weights and bands are bounded, negatives carry their sentences."""
     with pytest.raises(ValueError, match=names):
         AnswerKey.model_validate(make_key(**changes))
 
