@@ -21,8 +21,12 @@ test: test-unit test-integration ## Pass all tests
 test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 	$(BIN)/pytest -q -n 2 tests/unit tests/contract
 
+# A test that hangs shows its stacks after 300 s and fails. These are dozens of real processes on whatever machine this
+# is: what failed is run once more by itself, and both outcomes stand in the log.
+INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
+
 test-integration: $(VENV)/.dev ## Real engine, real sandboxes, real MCP servers
-	$(BIN)/pytest -q -n 2 --dist loadfile tests/integration
+	$(INTEGRATION) -n 2 || $(INTEGRATION) -n 1 --last-failed --last-failed-no-failures none
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check .
