@@ -26,7 +26,7 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
 test-integration: $(VENV)/.dev ## Real engine, real sandboxes, real MCP servers
-	$(INTEGRATION) -n 2 || $(INTEGRATION) -n 1 --last-failed --last-failed-no-failures none
+	$(INTEGRATION) -n 2 || $(INTEGRATION) -n 2 --last-failed
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check .
