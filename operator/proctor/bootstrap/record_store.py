@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results import RecordBatch, ResultsStore
@@ -16,24 +15,6 @@ from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 
 _LOOK_SECONDS = 0.02
-
-
-class Sink(Protocol):
-    """Takes the record of attempts."""
-
-    def submit(
-        self,
-        *,
-        events: Sequence[tuple[AttemptKey, Event]] = (),
-        blobs: Mapping[str, bytes] | None = None,
-        attempts: Sequence[AttemptRecord] = (),
-    ) -> None:
-        """Take rows and bodies."""
-        ...
-
-    async def settled(self, key: AttemptKey) -> None:
-        """Return when all of an attempt is acknowledged."""
-        ...
 
 
 class NoStore:
@@ -71,6 +52,9 @@ class SpoolSink:
     async def settled(self, key: AttemptKey) -> None:
         """Return when the store has acknowledged all of an attempt."""
         await self._writer.settled(key)
+
+
+Sink = NoStore | SpoolSink
 
 
 async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink, tuple[AttemptRecord, ...]]:
