@@ -25,7 +25,7 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 # is: what failed is run once more by itself, and both outcomes stand in the log.
 INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
-test-integration: $(VENV)/.dev ## Real engine, real sandboxes, real MCP servers
+test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser ## Real engine, real sandboxes, real MCP servers
 	$(INTEGRATION) -n 2 || $(INTEGRATION) -n 2 --last-failed
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
@@ -68,4 +68,16 @@ $(VENV)/.local: pyproject.toml constraints.txt | $(UV)
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.local
 	$(UV) pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[local]' --group dev
+	@touch $@
+
+# Into the environment, so that a checkout stays clean and `make clean` removes it.
+$(VENV)/.npm: tests/npm/package.json $(VENV)/.dev
+	@mkdir -p $(VENV)/npm && cp tests/npm/package.json $(VENV)/npm/
+	PATH=$(abspath $(BIN)):$$PATH npm install --prefix $(VENV)/npm --no-package-lock --no-audit --no-fund --loglevel error
+	@touch $@
+
+# A browser comes from the distribution; only root can install one.
+$(VENV)/.browser: $(VENV)/.dev
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -qq --no-install-recommends chromium >/dev/null; } \
+	  || { echo 'the report is tested in a browser: install Chromium (Debian: apt-get install chromium)' >&2; exit 1; }
 	@touch $@

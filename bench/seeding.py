@@ -52,7 +52,7 @@ def main() -> None:
         measure_build(Path(folder), Decimal(chosen.volume))
     if chosen.partitions:
         with tempfile.TemporaryDirectory() as folder:
-            asyncio.run(compare_partitions(Path(folder)))
+            asyncio.run(compare_partitions(Path(folder), Decimal(chosen.volume)))
 
 
 def measure_command(folder: Path, volume: str) -> float:
@@ -78,10 +78,10 @@ def measure_build(folder: Path, volume: Decimal) -> None:
     print(f"  engine's peak: {peak.gib:.2f} GiB: {peak.gib / ENGINE_GIB:.2f} × what is allowed (at most 1)")
 
 
-async def compare_partitions(folder: Path) -> None:
+async def compare_partitions(folder: Path, volume: Decimal) -> None:
     """Load the same rows in several ways and compare their digests."""
     recipe = load_recipe(SCENARIO)
-    plan = compile_plan(recipe, seed=42, anchor=ANCHOR, volume=Decimal("0.05"))
+    plan = compile_plan(recipe, seed=42, anchor=ANCHOR, volume=volume)
     found = {}
     async with Engine.start(folder / "data", access=ADMIN_ONLY, log=folder / "engine.log") as engine:
         session = HttpSession(engine.endpoint)
