@@ -184,6 +184,35 @@ async def test_a_clone_is_served_at_once_and_is_independent(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "clone")
 
 
+async def test_what_a_clone_shares_stays_shared(tmp_path: Path) -> None:
+    """M-A11: an engine that serves a clone merges nothing: its parts stay links, and rows of rollups stay apart.
+
+    Positive control: an engine that may merge these parts does so soon, by itself.
+    """
+    async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as engine:
+        for sql in (
+            "CREATE DATABASE ds",
+            "CREATE TABLE ds.t (n UInt64) ENGINE = MergeTree ORDER BY n",
+            "SYSTEM STOP MERGES ds.t",
+            *["INSERT INTO ds.t VALUES (1)"] * 20,
+        ):
+            assert ask(engine.endpoint, sql).ok, sql
+    for name in ("clone", "control"):
+        clone_dataset(tmp_path / "data", tmp_path / name)
+    parts = "SELECT count() FROM system.parts WHERE active AND database = 'ds'"
+    async with (
+        Engine.start(tmp_path / "clone", log=tmp_path / "1.log", access=Access("ds"), limits=SMALL) as clone,
+        Engine.start(tmp_path / "control", log=tmp_path / "2.log", limits=SMALL) as control,
+        asyncio.timeout(60),
+    ):
+        while ask(control.endpoint, parts).text == "20\n":  # noqa: ASYNC110 - nobody sends an event
+            await asyncio.sleep(0.05)
+        assert ask(clone.endpoint, parts).text == "20\n"
+        files = [path for path in (tmp_path / "clone" / "store").rglob("*.bin") if "all_" in str(path)]
+        assert len(files) >= 20
+        assert all(path.stat().st_nlink >= 2 for path in files)
+
+
 async def test_memory_is_bounded_by_an_error_not_by_the_kernel(tmp_path: Path) -> None:
     """Issue, figures: an engine stays within what it was given, and says so."""
     limits = EngineLimits(memory_bytes=1 << 30, threads=2)

@@ -6,6 +6,8 @@ import asyncio
 import json
 import os
 import shutil
+import socket
+import struct
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -137,23 +139,70 @@ async def test_an_engine_that_is_gone_is_counted(folder: Path) -> None:
         assert f"127.0.0.1:{port}" in bridge.last_refusal
 
 
-@pytest.mark.parametrize(("answers", "broken"), [(0, 1), (1, 0)])
-async def test_an_engine_that_dies_over_a_question_is_counted(folder: Path, answers: int, broken: int) -> None:
-    """manifest, outcomes: a connection that ends while an answer is owed is infrastructure's, an idle one's is not."""
+class _Engine:
+    """A far side that leaves in a way of its own: before, in the middle of, or after an answer."""
 
-    async def answer_then_die(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, *, answer: bytes, goes: bool) -> None:
+        self._answer = answer
+        self._goes = goes
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> int:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(100)
-        writer.write(b"answer" * answers)
+        if self._goes and self._server is not None:
+            self._server.close()
+        writer.write(self._answer)
         writer.close()
 
+
+@pytest.mark.parametrize(
+    ("answer", "goes", "broken"),
+    [(b"", False, 1), (b"answer", False, 0), (b"half of an ans", True, 1)],
+    ids=["unanswered", "answered", "dies-while-it-answers"],
+)
+async def test_an_engine_that_leaves_over_a_question_is_counted(
+    folder: Path, *, answer: bytes, goes: bool, broken: int
+) -> None:
+    """manifest, outcomes: a connection that ends while an answer is owed is infrastructure's, an idle one's is not."""
     code = "import socket\ns = socket.create_connection(('127.0.0.1', 8123))\ns.sendall(b'?')\nprint(s.recv(100))"
-    far = await asyncio.start_server(answer_then_die, "127.0.0.1", 0)
+    async with (
+        _Engine(answer=answer, goes=goes) as port,
+        forward_unix_to_tcp(folder / "d.sock", "127.0.0.1", port) as bridge,
+    ):
+        server = await launch_server(server_spec(_request(sys.executable, "-c", code, dataset=bridge.socket)))
+        said = await server.reader.read()
+        await server.terminate()
+        assert said.decode().strip() == str(answer)
+    assert (bridge.refused, bridge.broken) == (0, broken)
+
+
+async def test_an_engine_that_resets_while_it_is_asked_is_counted(folder: Path) -> None:
+    """manifest, outcomes: a question that was still being written when the engine died was asked all the same."""
+
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.transport.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
+        writer.transport.abort()
+
+    far = await asyncio.start_server(reset, "127.0.0.1", 0, limit=1000)
     port = far.sockets[0].getsockname()[1]
     async with far, forward_unix_to_tcp(folder / "d.sock", "127.0.0.1", port) as bridge:
-        server = await launch_server(server_spec(_request(sys.executable, "-c", code, dataset=bridge.socket)))
-        await server.reader.read()
-        await server.terminate()
-    assert (bridge.refused, bridge.broken) == (0, broken)
+        for _ in range(20):  # which of the two directions sees the reset first is chance
+            reader, writer = await asyncio.open_unix_connection(bridge.socket)
+            writer.write(b"x" * 8_000_000)
+            assert await reader.read() == b""
+            writer.transport.abort()
+        assert (bridge.refused, bridge.broken) == (0, 20)
 
 
 async def test_a_server_that_listens_is_reached_through_a_socket(folder: Path) -> None:

@@ -61,3 +61,11 @@ def test_an_endpoint_never_shows_its_password() -> None:
         with pytest.raises(InvalidInput) as caught:
             Endpoint.parse(url)
         assert "hidden" not in str(caught.value)
+
+
+def test_an_engine_that_serves_a_clone_merges_nothing() -> None:
+    """M-D4: merged parts would be copies of what is shared by links."""
+    place = "merge_tree/max_bytes_to_merge_at_max_space_in_pool"
+    served = ET.fromstring(build_config_xml(EngineLimits(), users_path="u", error_log="l", merges=False))  # noqa: S314 - our own
+    assert served.findtext(place) == "0"
+    assert ET.fromstring(build_config_xml(EngineLimits(), users_path="u", error_log="l")).find(place) is None  # noqa: S314 - our own

@@ -79,43 +79,71 @@ def _clear(socket: Path) -> None:
 async def _serve(bridge: Bridge, near: tuple[asyncio.StreamReader, asyncio.StreamWriter], host: str, port: int) -> None:
     with contextlib.closing(near[1]):
         try:
-            async with asyncio.timeout(_DIAL_SECONDS):
-                far = await asyncio.open_connection(host, port)
+            far = await _dial(host, port)
         except OSError as e:  # TimeoutError is one
             bridge.refused += 1
             bridge.last_refusal = f"{host}:{port}: {e or 'no answer'}"
             return
         with contextlib.closing(far[1]):
-            exchange = _Exchange()
+            exchange = _Exchange(bridge, (host, port))
             await asyncio.gather(exchange.ask(near[0], far[1]), exchange.answer(far[0], near[1]))
-            bridge.broken += exchange.broken
 
 
 class _Exchange:
     """One connection's two directions, and whether the far side ended it while it owed an answer."""
 
-    def __init__(self) -> None:
-        self.broken = False
+    def __init__(self, bridge: Bridge, address: tuple[str, int]) -> None:
+        self._bridge = bridge
+        self._address = address
         self._owes = False
+        self._hung_up = False
 
     async def ask(self, near: asyncio.StreamReader, far: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while piece := await near.read(_PIECE_BYTES):
-                self._owes = True
-                far.write(piece)
+        while piece := await _read(near):
+            self._owes = True
+            far.write(piece)
+            try:
                 await far.drain()
+            except ConnectionError:
+                return  # it left in the middle of a question, and owes its answer still
         # Who hung up waits for no answer.
         self._owes = False
+        self._hung_up = True
         _end(far)
 
     async def answer(self, far: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while piece := await far.read(_PIECE_BYTES):
+        with contextlib.suppress(ConnectionError):  # whoever asked is gone
+            while piece := await _read(far):
                 self._owes = False
                 near.write(piece)
                 await near.drain()
-        self.broken = self._owes
+        # Counted before the near side hears of the end, so that whatever it makes of it is known to be not its fault.
+        if self._owes or (not self._hung_up and not await _answers(*self._address)):
+            self._bridge.broken += 1
         _end(near)
+
+
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    """Return what comes next; nothing once the other end is gone, however it went."""
+    try:
+        return await reader.read(_PIECE_BYTES)
+    except ConnectionError:
+        return b""
+
+
+async def _dial(host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async with asyncio.timeout(_DIAL_SECONDS):
+        return await asyncio.open_connection(host, port)
+
+
+async def _answers(host: str, port: int) -> bool:
+    """Tell whether the far side is still there: one that died in the middle of an answer is not."""
+    try:
+        _, writer = await _dial(host, port)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _end(writer: asyncio.StreamWriter) -> None:

@@ -17,6 +17,11 @@ AGENT = "agent"
 _GIB = 1 << 30
 
 
+_NO_MERGES = (
+    "<merge_tree><max_bytes_to_merge_at_max_space_in_pool>0</max_bytes_to_merge_at_max_space_in_pool></merge_tree>"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Who may connect besides the administrator.
@@ -67,12 +72,25 @@ class AgentLimits:
     temporary_bytes: int = 2 << 30
 
 
-def build_config_xml(limits: EngineLimits, *, users_path: str, error_log: str, http_port: int = 0) -> str:
-    """Return the server's config; ports 0 let the kernel choose, so that two engines can never want the same one."""
+def build_config_xml(
+    limits: EngineLimits, *, users_path: str, error_log: str, http_port: int = 0, merges: bool = True
+) -> str:
+    """Return the server's config.
+
+    Args:
+        limits: how much it may use.
+        users_path: of the users file.
+        error_log: where it writes its errors.
+        http_port: 0 lets the kernel choose, so that two engines can never want the same one.
+        merges: whether parts are merged in the background. One that serves a clone must not: a merged part is a copy,
+            where the parts before were links to files that are there anyway, and rows of rollups would come together
+            under the eyes of whoever queries them.
+    """
     tcp = "<tcp_port>0</tcp_port>" if limits.tcp else ""
+    merge_tree = "" if merges else _NO_MERGES
     return f"""<clickhouse>
 <logger><level>error</level><errorlog_level>error</errorlog_level><errorlog>{escape(error_log)}</errorlog><size>1M</size><count>1</count></logger>
-<listen_host>127.0.0.1</listen_host><http_port>{http_port}</http_port>{tcp}
+<listen_host>127.0.0.1</listen_host><http_port>{http_port}</http_port>{tcp}{merge_tree}
 <users_config>{escape(users_path)}</users_config>
 <access_control_improvements>
 <select_from_system_db_requires_grant>true</select_from_system_db_requires_grant>

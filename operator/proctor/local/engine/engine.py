@@ -55,7 +55,11 @@ class _Order:
             "log": str(self.log),
             "must_confine": self.access.agent_database is not None and self.access.must_confine,
             "config_xml": build_config_xml(
-                self.limits, users_path=str(private / "users.xml"), error_log=str(self.log), http_port=self.http_port
+                self.limits,
+                users_path=str(private / "users.xml"),
+                error_log=str(self.log),
+                http_port=self.http_port,
+                merges=self.access.agent_database is None,
             ),
             "users_xml": build_users_xml(
                 self.access, self.limits, admin_password=self.admin_password, agent_password=self.agent_password
