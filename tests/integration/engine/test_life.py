@@ -192,7 +192,7 @@ async def test_what_a_clone_shares_stays_shared(tmp_path: Path) -> None:
     async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as engine:
         for sql in (
             "CREATE DATABASE ds",
-            "CREATE TABLE ds.t (n UInt64) ENGINE = MergeTree ORDER BY n",
+            "CREATE TABLE ds.t (n UInt64) ENGINE = MergeTree ORDER BY n SETTINGS min_age_to_force_merge_seconds = 1",
             "SYSTEM STOP MERGES ds.t",
             *["INSERT INTO ds.t VALUES (1)"] * 20,
         ):
