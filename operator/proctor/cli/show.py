@@ -68,10 +68,10 @@ def _show_tools(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None
     from proctor.cli.trajectory import make_inert
     from proctor.core.reports.tool_table import render_tools
     from proctor.core.stats.tools import summarise_tools
-    from proctor.local.reading import read_tool_calls
+    from proctor.local.reading import read_tool_uses
 
     uid = directory.read_run().metadata.uid or ""
-    calls = asyncio.run(read_tool_calls(data_dir, uid, clickhouse_url=clickhouse_url))
+    calls = asyncio.run(read_tool_uses(data_dir, uid, clickhouse_url=clickhouse_url))
     typer.echo(make_inert(render_tools(summarise_tools(calls)), keep_lines=True))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.scenarios.brief import load_brief
@@ -17,7 +18,7 @@ from proctor.local.request import RunRequest
 from proctor.local.rundir import RunDir
 from proctor.local.serving import RunDatasets
 
-RESULTS_DATABASE = "proctor"
+RESULTS_DATABASE = DEFAULT_DATABASE
 
 
 class ResultsSide(Protocol):

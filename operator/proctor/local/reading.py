@@ -1,21 +1,27 @@
-"""Reading a run's trajectories back, beside a run that goes on or after all of them."""
+"""Reading a run back, beside it while it goes on or after it: its files, its attempts, its trajectories, its bodies.
+
+The store is read in bulk: some queries for a whole run, never one per cell.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.results import ResultsStore
-from proctor.core.ids import AttemptKey, CellKey
-from proctor.core.trajectory.events import Event
+from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
+from proctor.adapters.clickhouse.run_rows import RunRows
+from proctor.core.grading.attempts import select_attempts
+from proctor.core.ids import CellKey
+from proctor.core.trajectory.events import Event, ToolUse
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.errors import InvalidInput
 from proctor.local.engine import Engine, find_engine
-from proctor.local.orders import RESULTS_DATABASE
-from proctor.local.remote import parse_admin_url
+
+if TYPE_CHECKING:
+    from proctor.adapters.clickhouse.endpoint import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,89 @@ class Trajectory:
     bodies: dict[str, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class StoredRun:
+    """What the store holds of one run; get one from `open_stored_run`.
+
+    Attributes:
+        uid: the run's.
+        attempts: every attempt that has ended, by cell and attempt.
+    """
+
+    uid: str
+    attempts: tuple[AttemptRecord, ...]
+    _rows: RunRows = field(repr=False)
+
+    @property
+    def counting(self) -> tuple[AttemptRecord, ...]:
+        """The one attempt of each cell that infrastructure did not fail."""
+        return tuple(select_attempts(self.attempts))
+
+    async def trajectories(
+        self, attempts: Iterable[AttemptRecord] | None = None
+    ) -> AsyncIterator[tuple[AttemptRecord, tuple[Event, ...]]]:
+        """Yield attempts with their events; some thousand events are in memory at a time.
+
+        Args:
+            attempts: which, of `attempts`; the counting ones if left out.
+
+        Raises:
+            Retryable: the store went away.
+            Terminal: it can't be read.
+        """
+        async for found in self._rows.trajectories(self._in_order(attempts)):
+            yield found
+
+    async def tool_uses(
+        self, attempts: Iterable[AttemptRecord] | None = None
+    ) -> AsyncIterator[tuple[AttemptRecord, tuple[ToolUse, ...]]]:
+        """Yield attempts with their tool calls, without texts; arguments and errors as for `trajectories`."""
+        async for found in self._rows.tool_uses(self._in_order(attempts)):
+            yield found
+
+    async def bodies(self, digests: Iterable[str]) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield the bodies that are there, by digest; some megabytes are in memory at a time.
+
+        Raises:
+            Retryable: the store went away.
+            Terminal: it can't be read, or a body was changed after it was stored.
+        """
+        async for found in self._rows.bodies(digests):
+            yield found
+
+    def _in_order(self, attempts: Iterable[AttemptRecord] | None) -> list[AttemptRecord]:
+        """Return attempts as the store orders them: numbers by size, where a cell's text would put 10 before 2."""
+        return sorted(self.counting if attempts is None else attempts, key=lambda record: record.key)
+
+
+@asynccontextmanager
+async def open_stored_run(data_dir: Path, uid: str, *, clickhouse_url: str | None = None) -> AsyncIterator[StoredRun]:
+    """Open what the store holds of a run.
+
+    Args:
+        data_dir: whose results engine is asked; started for the purpose if it doesn't run.
+        uid: the run's.
+        clickhouse_url: where results are instead.
+
+    Raises:
+        InvalidInput: this data dir has no results.
+        Retryable: the store does not answer.
+        Terminal: the store can't be read.
+    """
+    async with open_stored_runs(data_dir, (uid,), clickhouse_url=clickhouse_url) as (found,):
+        yield found
+
+
+@asynccontextmanager
+async def open_stored_runs(
+    data_dir: Path, uids: Iterable[str], *, clickhouse_url: str | None = None
+) -> AsyncIterator[tuple[StoredRun, ...]]:
+    """Open what the store holds of several runs; arguments and errors as for `open_stored_run`."""
+    async with _find_store(data_dir, clickhouse_url) as endpoint:
+        rows = RunRows(endpoint, DEFAULT_DATABASE)
+        yield tuple([StoredRun(uid, await rows.attempts(uid), rows) for uid in uids])
+
+
 async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse_url: str | None = None) -> Trajectory:
     """Return the trajectory of a cell's valid attempt, or of its last one if none is valid.
 
@@ -42,59 +131,40 @@ async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse
 
     Raises:
         InvalidInput: no attempt of the cell has ended.
+        Retryable: the store does not answer.
         Terminal: the store can't be read.
     """
-    async with _open_store(data_dir, clickhouse_url) as store:
-        records = [record for record in await store.attempts(run) if record.key.cell == cell]
+    async with open_stored_run(data_dir, run, clickhouse_url=clickhouse_url) as stored:
+        records = [record for record in stored.attempts if record.key.cell == cell]
         if not records:
             raise InvalidInput(f"cell {cell}: no attempt of it has ended yet")
         record = next((one for one in records if one.outcome is not Outcome.INFRA_ERROR), records[-1])
-        events = await store.events(AttemptKey(run, cell, record.key.attempt))
-        digests = {digest for event in events for digest in (event.request_digest, event.result_digest) if digest}
-        return Trajectory(record, events, await store.blobs(digests))
+        ((_, events),) = [found async for found in stored.trajectories([record])]
+        digests = {digest for event in events for digest in (event.request_digest, event.result_digest)}
+        return Trajectory(record, events, {digest: body async for digest, body in stored.bodies(digests)})
 
 
-async def read_tool_calls(
+async def read_tool_uses(
     data_dir: Path, run: str, *, clickhouse_url: str | None = None
-) -> list[tuple[CellKey, tuple[Event, ...]]]:
-    """Return the events of each cell's valid attempt.
-
-    Args:
-        data_dir: whose results engine is asked; started for the purpose if it doesn't run.
-        run: the run's uid.
-        clickhouse_url: where results are instead.
-
-    Raises:
-        Terminal: the store can't be read.
-    """
-    async with _open_store(data_dir, clickhouse_url) as store:
-        records = [one for one in await store.attempts(run) if one.outcome is not Outcome.INFRA_ERROR]
-        return [(record.key.cell, await store.events(record.key)) for record in records]
+) -> list[tuple[CellKey, tuple[ToolUse, ...]]]:
+    """Return the tool calls of each cell's counting attempt; arguments and errors as for `open_stored_run`."""
+    async with open_stored_run(data_dir, run, clickhouse_url=clickhouse_url) as stored:
+        return [(record.key.cell, uses) async for record, uses in stored.tool_uses()]
 
 
 @asynccontextmanager
-async def _open_store(data_dir: Path, clickhouse_url: str | None) -> AsyncIterator[ResultsStore]:
+async def _find_store(data_dir: Path, clickhouse_url: str | None) -> AsyncIterator[Endpoint]:
     if clickhouse_url is not None:
-        async with _connect(parse_admin_url(clickhouse_url)) as store:
-            yield store
+        from proctor.local.remote import parse_admin_url
+
+        yield parse_admin_url(clickhouse_url)
         return
     path = data_dir / "engines" / "results"
     endpoint = await find_engine(path)
     if endpoint is not None:
-        async with _connect(endpoint) as store:
-            yield store
+        yield endpoint
         return
-    async with (
-        Engine.start(path, log=data_dir / "engines" / "reading.log") as engine,
-        _connect(engine.endpoint) as store,
-    ):
-        yield store
-
-
-@asynccontextmanager
-async def _connect(endpoint: Endpoint) -> AsyncIterator[ResultsStore]:
-    store = ResultsStore(endpoint, RESULTS_DATABASE)
-    try:
-        yield store
-    finally:
-        await store.close()
+    if not path.is_dir():
+        raise InvalidInput(f"results {path}: there are none; if the run kept them elsewhere, give --clickhouse-url")
+    async with Engine.start(path, log=data_dir / "engines" / "reading.log") as engine:
+        yield engine.endpoint

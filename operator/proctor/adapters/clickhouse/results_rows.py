@@ -23,8 +23,8 @@ Row = tuple[Any, ...]
 USD_SCALE = 18
 """Digits after the point of a price: a price per million with twelve of them is still exact."""
 
-_USD = f"Nullable(Decimal(38, {USD_SCALE}))"
-_INSTANT = "DateTime64(6, 'UTC')"
+AMOUNT = f"Nullable(Decimal(38, {USD_SCALE}))"
+INSTANT = "DateTime64(6, 'UTC')"
 _MAX_UNSIGNED = {"UInt16": (1 << 16) - 1, "UInt32": (1 << 32) - 1, "UInt64": (1 << 64) - 1}
 _DIGEST_CHARS = 64
 _MAX_USD = Decimal(10) ** (38 - USD_SCALE)
@@ -129,7 +129,7 @@ _KEY_COLUMNS = (
 )
 _EVENT_TYPES = {
     "seq": "UInt32",
-    "ts": _INSTANT,
+    "ts": INSTANT,
     "latency_us": "UInt64",
     "waited_us": "UInt64",
     "retry": "UInt32",
@@ -139,11 +139,11 @@ _EVENT_TYPES = {
     "output_tokens": "UInt64",
     "cache_read_tokens": "UInt64",
     "cache_write_tokens": "UInt64",
-    "usd": _USD,
+    "usd": AMOUNT,
 }
 _ATTEMPT_TYPES = {
-    "opened": _INSTANT,
-    "ended": _INSTANT,
+    "opened": INSTANT,
+    "ended": INSTANT,
     "requests": "UInt32",
     "turns": "UInt32",
     "tool_calls": "UInt32",
@@ -153,7 +153,7 @@ _ATTEMPT_TYPES = {
     "denied": "UInt32",
     "input_tokens": "UInt64",
     "output_tokens": "UInt64",
-    "usd": _USD,
+    "usd": AMOUNT,
     "waited_us": "UInt64",
     "events": "UInt32",
 }
@@ -172,7 +172,7 @@ GRADES = Table(
         ("rubric_digest", "String"),
         ("judge_model", "String"),
         ("judge_prompt_digest", "String"),
-        ("score", _USD),
+        ("score", AMOUNT),
         ("payload", "String"),
         ("version", "UInt64"),
     ),
@@ -184,7 +184,7 @@ RUNS = Table(
         ("name", "String"),
         ("suite", "String"),
         ("suite_digest", "String"),
-        ("created", _INSTANT),
+        ("created", INSTANT),
         ("verdict", "String"),
         ("payload", "String"),
         ("version", "UInt64"),
@@ -300,7 +300,7 @@ def _encode_value(value: Any, kind: str, what: str) -> Any:  # noqa: ANN401 - a 
         if not 0 <= value <= _MAX_UNSIGNED[kind]:
             raise InvalidInput(f"{what}: {value} is outside 0..{_MAX_UNSIGNED[kind]}")
         return int(value)
-    if kind == _INSTANT:
+    if kind == INSTANT:
         if value.tzinfo is None or not _EARLIEST <= value <= _LATEST:
             raise InvalidInput(f"{what}: {value} has no zone, or lies outside the years 1900 to 2299")
         return value.astimezone(UTC)

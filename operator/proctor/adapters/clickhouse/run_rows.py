@@ -1,0 +1,215 @@
+"""A run's rows in bulk: a page of many attempts a query, over a plain line to any ClickHouse.
+
+The store's own client imports a driver for a second of processor time, which is half of what comparing two runs may
+take. Pages are cut by the number of events that the attempts say they have, so memory stays bounded whatever a run's
+size, and a page that fails is an error, never a shorter answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
+from datetime import datetime
+from decimal import Decimal
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, TypeVar
+
+from proctor.adapters.clickhouse import results_rows as rows
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.session import HttpSession, Settings
+from proctor.core.digests import digest_bytes
+from proctor.core.trajectory.events import Event, EventKind, Status, ToolUse
+from proctor.core.trajectory.outcome import AttemptRecord
+from proctor.errors import Terminal
+
+_EVENTS_PER_PAGE = 4_000
+"""About 4 MB of rows with previews."""
+
+_CALLS_PER_PAGE = 40_000
+"""Of tool calls without previews: as many bytes."""
+
+_BODY_BYTES_PER_PAGE = 16 << 20
+_DIGESTS_PER_QUERY = 1_000
+
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+ItemT = TypeVar("ItemT")
+
+_KEY = ("run", "scenario", "server", "model", "replicate", "attempt")
+_ORDER = ", ".join(_KEY[1:])
+_FORM: dict[str, int | str] = {
+    "output_format_json_quote_64bit_integers": 0,  # Python's integers lose no digits
+    "output_format_json_quote_decimals": 1,
+    "date_time_output_format": "iso",
+}
+
+
+class RunRows:
+    """The rows of one database of results.
+
+    Args:
+        endpoint: where ClickHouse is; its own default database doesn't matter.
+        database: the database with the tables.
+
+    Every method raises `Retryable` while ClickHouse is away or busy, and `Terminal` if it refuses.
+    """
+
+    def __init__(self, endpoint: Endpoint, database: str) -> None:
+        self._endpoint = replace(endpoint, database=database)
+        self._session = HttpSession(self._endpoint)
+
+    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
+        """Return a run's ended attempts, by cell and attempt."""
+        sql = f"SELECT {_columns(rows.ATTEMPTS)} FROM attempts FINAL WHERE run = {{run:String}} ORDER BY {_ORDER}"  # noqa: S608 - all constants
+        found = await self._fetch(sql, {"run": run})
+        return tuple(rows.parse_attempt(_decoded(row, _ATTEMPT_CODERS)) for row in found)
+
+    async def trajectories(
+        self, attempts: Sequence[AttemptRecord]
+    ) -> AsyncIterator[tuple[AttemptRecord, tuple[Event, ...]]]:
+        """Yield attempts with their events, some thousand events in memory at a time.
+
+        Args:
+            attempts: of one run, in the order in which `attempts` returns them.
+        """
+        select = f"SELECT {_columns(rows.EVENTS)} FROM events FINAL"  # noqa: S608 - all constants
+        async for record, found in self._paged(select, "", attempts, _EVENTS_PER_PAGE):
+            yield record, tuple(rows.parse_event(_decoded(row, _EVENT_CODERS)) for row in found)
+
+    async def tool_uses(
+        self, attempts: Sequence[AttemptRecord]
+    ) -> AsyncIterator[tuple[AttemptRecord, tuple[ToolUse, ...]]]:
+        """Yield attempts with their tool calls, without texts.
+
+        Args:
+            attempts: as for `trajectories`.
+        """
+        names = ", ".join(item.name for item in fields(ToolUse))
+        select = f"SELECT {', '.join(_KEY)}, {names} FROM events FINAL"  # noqa: S608 - all constants
+        condition = f" AND kind = '{EventKind.TOOL_CALL}'"
+        async for record, found in self._paged(select, condition, attempts, _CALLS_PER_PAGE):
+            yield (
+                record,
+                tuple(
+                    ToolUse(name, Status(status), error_class, latency, size)
+                    for name, status, error_class, latency, size in (row[len(_KEY) :] for row in found)
+                ),
+            )
+
+    async def bodies(self, digests: Iterable[str]) -> AsyncIterator[tuple[str, bytes]]:
+        """Yield the bodies that are there, each once; those that were never kept, or aged out, are missing.
+
+        Raises:
+            Terminal: a body that doesn't have the digest it is stored under.
+        """
+        wanted = sorted({digest for digest in digests if _DIGEST.fullmatch(digest)})
+        for start in range(0, len(wanted), _DIGESTS_PER_QUERY):
+            sizes = await self._body_sizes(wanted[start : start + _DIGESTS_PER_QUERY])
+            for page in _cut(sizes, sizes.__getitem__, _BODY_BYTES_PER_PAGE):
+                sql = f"SELECT digest, base64Encode(body) FROM blobs WHERE digest IN {_digests(page)} LIMIT 1 BY digest"  # noqa: S608 - hexadecimal digits
+                for digest, text in await self._fetch(sql, {}):
+                    yield str(digest), self._checked_body(str(digest), str(text))
+
+    async def _body_sizes(self, digests: Sequence[str]) -> dict[str, int]:
+        sql = f"SELECT digest, any(size) FROM blobs WHERE digest IN {_digests(digests)} GROUP BY digest ORDER BY digest"  # noqa: S608 - hexadecimal digits
+        return {str(digest): int(size) for digest, size in await self._fetch(sql, {})}
+
+    def _checked_body(self, digest: str, text: str) -> bytes:
+        try:
+            body = base64.b64decode(text, validate=True)
+        except binascii.Error as error:
+            raise Terminal(f"results {self._endpoint}: body {digest} can't be read") from error
+        if digest_bytes(body) != digest:
+            raise Terminal(f"results {self._endpoint}: body {digest} was changed after it was stored")
+        return body
+
+    async def _paged(
+        self, select: str, condition: str, attempts: Sequence[AttemptRecord], page_size: int
+    ) -> AsyncIterator[tuple[AttemptRecord, list[rows.Row]]]:
+        span = f"({_ORDER}) BETWEEN {_tuple('first')} AND {_tuple('last')}"
+        sql = f"{select} WHERE run = {{run:String}} AND {span}{condition} ORDER BY {_ORDER}, seq"
+        for page in _cut(attempts, lambda record: record.events, page_size):
+            parameters = {"run": page[0].key.run, **_bound("first", page[0]), **_bound("last", page[-1])}
+            found = await self._fetch(sql, parameters)
+            by_key = {key: list(group) for key, group in groupby(found, key=itemgetter(*range(len(_KEY))))}
+            for record in page:
+                yield record, by_key.pop(_key_of(record), [])
+
+    async def _fetch(self, sql: str, parameters: Mapping[str, int | str]) -> list[rows.Row]:
+        settings: Settings = {**_FORM, **{f"param_{name}": _escaped(value) for name, value in parameters.items()}}
+        return await self._session.fetch(sql, settings)
+
+
+def _instant(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _amount(text: str | None) -> Decimal | None:
+    return None if text is None else Decimal(text)
+
+
+_CODERS = {rows.INSTANT: _instant, rows.AMOUNT: _amount}
+
+
+def _coders(table: rows.Table) -> tuple[tuple[int, Any], ...]:
+    return tuple((place, _CODERS[kind]) for place, kind in enumerate(table.column_types) if kind in _CODERS)
+
+
+_EVENT_CODERS = _coders(rows.EVENTS)
+_ATTEMPT_CODERS = _coders(rows.ATTEMPTS)
+
+
+def _decoded(row: rows.Row, coders: tuple[tuple[int, Any], ...]) -> rows.Row:
+    """Turn what JSON has no form for back into what it was."""
+    values = list(row)
+    for place, decode in coders:
+        values[place] = decode(values[place])
+    return tuple(values)
+
+
+def _columns(table: rows.Table) -> str:
+    return ", ".join(f"`{name}`" for name in table.column_names)
+
+
+def _tuple(side: str) -> str:
+    kinds = ("String", "String", "String", "UInt32", "UInt16")
+    return "(" + ", ".join(f"{{{side}_{name}:{kind}}}" for name, kind in zip(_KEY[1:], kinds, strict=True)) + ")"
+
+
+def _bound(side: str, record: AttemptRecord) -> dict[str, int | str]:
+    return {f"{side}_{name}": value for name, value in zip(_KEY[1:], _key_of(record)[1:], strict=True)}
+
+
+def _key_of(record: AttemptRecord) -> tuple[Any, ...]:
+    cell = record.key.cell
+    return (record.key.run, cell.scenario, cell.server, cell.model, cell.replicate, record.key.attempt)
+
+
+def _cut(items: Iterable[ItemT], size_of: Callable[[ItemT], int], limit: int) -> Iterator[list[ItemT]]:
+    """Cut into pages of at most `limit` in all, or of one item that is larger by itself."""
+    page: list[ItemT] = []
+    filled = 0
+    for item in items:
+        size = size_of(item)
+        if page and filled + size > limit:
+            yield page
+            page, filled = [], 0
+        page.append(item)
+        filled += size
+    if page:
+        yield page
+
+
+def _digests(digests: Sequence[str]) -> str:
+    return "(" + ",".join(f"'{digest}'" for digest in digests) + ")"
+
+
+def _escaped(value: int | str) -> int | str:
+    """Parameters are read as fields of tab-separated text."""
+    if isinstance(value, int):
+        return value
+    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
