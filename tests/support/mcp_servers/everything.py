@@ -1,10 +1,14 @@
-"""An MCP server over standard streams with one of everything that the official conformance suite asks for."""
+"""An MCP server with one of everything that the official conformance suite asks for; standard library only.
+
+Run as a program it speaks on its standard streams; `everything_http.py` puts it behind streamable HTTP.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 WAV = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA="
@@ -17,9 +21,17 @@ SCHEMA = {
 }
 
 
-def send(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+class Peer(Protocol):
+    """The client, as one request of it sees it."""
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Send a notification that belongs to the request."""
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Ask the client something; its answer, a result or an error."""
+
+    def hang_up(self) -> None:
+        """End the request's stream before its answer, where there is one: the client has to come again."""
 
 
 def text(value: str) -> dict[str, Any]:
@@ -50,9 +62,47 @@ CONTENT: dict[str, list[dict[str, Any]]] = {
     "test_tool_with_progress": [text("Progressed three times.")],
     "test_error_handling": [text("This tool intentionally returns an error for testing")],
     "json_schema_2020_12_tool": [text("{}")],
-    "test_sampling": [],
-    "test_elicitation": [],
+    "test_reconnection": [text("Reconnected.")],
 }
+
+
+def _text_field(default: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"type": "string", **({} if default is None else {"default": default}), **more}
+
+
+DEFAULTS = {
+    "name": _text_field("John Doe"),
+    "age": {"type": "integer", "default": 30},
+    "score": {"type": "number", "default": 95.5},
+    "status": _text_field("active", enum=["active", "inactive", "pending"]),
+    "verified": {"type": "boolean", "default": True},
+}
+TITLED = [{"const": "value1", "title": "First"}, {"const": "value2", "title": "Second"}]
+ENUMS = {
+    "untitledSingle": _text_field(enum=["option1", "option2"]),
+    "titledSingle": _text_field(oneOf=TITLED),
+    "legacyEnum": _text_field(enum=["opt1", "opt2"], enumNames=["Option One", "Option Two"]),
+    "untitledMulti": {"type": "array", "items": _text_field(enum=["option1", "option2"])},
+    "titledMulti": {"type": "array", "items": {"anyOf": TITLED}},
+}
+USER = {"username": _text_field(), "email": _text_field()}
+
+
+def _elicit(properties: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    schema = {"type": "object", "properties": properties, "required": []}
+    return "elicitation/create", {"message": "Please say.", "requestedSchema": schema}
+
+
+QUESTIONS: dict[str, tuple[str, dict[str, Any]]] = {
+    "test_sampling": (
+        "sampling/createMessage",
+        {"messages": [{"role": "user", "content": text("Please say.")}], "maxTokens": 100},
+    ),
+    "test_elicitation": _elicit(USER),
+    "test_elicitation_sep1034_defaults": _elicit(DEFAULTS),
+    "test_elicitation_sep1330_enums": _elicit(ENUMS),
+}
+"""Tools that ask the client, and what."""
 PROMPTS: list[dict[str, Any]] = [
     {"name": "test_simple_prompt", "description": "A simple prompt."},
     {
@@ -69,39 +119,40 @@ PROMPTS: list[dict[str, Any]] = [
 ]
 
 
-def list_tools(_id: Any, _params: Any) -> dict[str, Any]:
+def list_tools() -> dict[str, Any]:
     plain = {"type": "object", "properties": {}}
     return {
         "tools": [
             {"name": name, "description": f"Shows {name}.", "inputSchema": SCHEMA if name.startswith("json") else plain}
-            for name in CONTENT
+            for name in (*CONTENT, *QUESTIONS)
         ]
     }
 
 
-def call_tool(_id: Any, params: Any) -> dict[str, Any]:
+def call_tool(params: Any, peer: Peer) -> dict[str, Any]:
     name = params["name"]
     if name == "test_tool_with_logging":
         for words in ("Tool execution started", "Tool processing data", "Tool execution completed"):
-            send({"method": "notifications/message", "params": {"level": "info", "data": words}})
+            peer.send({"method": "notifications/message", "params": {"level": "info", "data": words}})
     if name == "test_tool_with_progress":
         token = params.get("_meta", {}).get("progressToken")
         for done in (0, 50, 100):
             told = {"progressToken": token, "progress": done, "total": 100}
-            send({"method": "notifications/progress", "params": told})
-    if name in ("test_sampling", "test_elicitation"):
-        method = "sampling/createMessage" if name == "test_sampling" else "elicitation/create"
-        send({"id": "mine", "method": method, "params": {}})
-        return {"content": [text(sys.stdin.readline())], "isError": True}
+            peer.send({"method": "notifications/progress", "params": told})
+    if name == "test_reconnection":
+        peer.hang_up()
+    if name in QUESTIONS:
+        answer = peer.ask(*QUESTIONS[name])
+        return {"content": [text(json.dumps(answer))], "isError": "error" in answer}
     return {"content": CONTENT[name], "isError": name == "test_error_handling"}
 
 
-def list_resources(_id: Any, _params: Any) -> dict[str, Any]:
+def list_resources() -> dict[str, Any]:
     uris = ("test://static-text", "test://static-binary", "test://watched-resource")
     return {"resources": [{"uri": uri, "name": uri[7:], "description": "For tests.", "mimeType": "x"} for uri in uris]}
 
 
-def read_resource(_id: Any, params: Any) -> dict[str, Any]:
+def read_resource(params: Any) -> dict[str, Any]:
     uri = params["uri"]
     if uri == "test://static-binary":
         return {"contents": [{"uri": uri, "mimeType": "image/png", "blob": PNG}]}
@@ -111,7 +162,7 @@ def read_resource(_id: Any, params: Any) -> dict[str, Any]:
     return {"contents": [resource(uri, "This is the content of the static text resource.")]}
 
 
-def get_prompt(_id: Any, params: Any) -> dict[str, Any]:
+def get_prompt(params: Any) -> dict[str, Any]:
     args = params.get("arguments", {})
 
     def say(content: dict[str, Any]) -> dict[str, Any]:
@@ -131,36 +182,68 @@ def get_prompt(_id: Any, params: Any) -> dict[str, Any]:
     return {"messages": messages[params["name"]]}
 
 
-METHODS = {
-    "initialize": lambda _id, params: {
-        "protocolVersion": params["protocolVersion"],
-        "capabilities": {
-            "tools": {"listChanged": True},
-            "resources": {"subscribe": True, "listChanged": True},
-            "prompts": {"listChanged": True},
-            "logging": {},
-            "completions": {},
-        },
-        "serverInfo": {"name": "everything", "version": "1"},
-    },
-    "ping": lambda _id, _params: {},
-    "tools/list": list_tools,
-    "tools/call": call_tool,
-    "resources/list": list_resources,
-    "resources/read": read_resource,
-    "resources/templates/list": lambda _id, _params: {
-        "resourceTemplates": [{"uriTemplate": "test://template/{id}/data", "name": "template"}]
-    },
-    "resources/subscribe": lambda _id, _params: {},
-    "resources/unsubscribe": lambda _id, _params: {},
-    "prompts/list": lambda _id, _params: {"prompts": PROMPTS},
-    "prompts/get": get_prompt,
-    "completion/complete": lambda _id, _params: {"completion": {"values": [], "total": 0, "hasMore": False}},
-    "logging/setLevel": lambda _id, _params: {},
+CAPABILITIES = {
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+    "completions": {},
 }
 
-if __name__ == "__main__":
-    for line in sys.stdin:
-        message = json.loads(line)
+
+METHODS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "initialize": lambda params: {
+        "protocolVersion": params["protocolVersion"],
+        "capabilities": CAPABILITIES,
+        "serverInfo": {"name": "everything", "version": "1"},
+    },
+    "ping": lambda _params: {},
+    "tools/list": lambda _params: list_tools(),
+    "resources/list": lambda _params: list_resources(),
+    "resources/read": read_resource,
+    "resources/templates/list": lambda _params: {
+        "resourceTemplates": [{"uriTemplate": "test://template/{id}/data", "name": "template"}]
+    },
+    "resources/subscribe": lambda _params: {},
+    "resources/unsubscribe": lambda _params: {},
+    "prompts/list": lambda _params: {"prompts": PROMPTS},
+    "prompts/get": get_prompt,
+    "completion/complete": lambda _params: {"completion": {"values": [], "total": 0, "hasMore": False}},
+    "logging/setLevel": lambda _params: {},
+}
+
+
+def answer(method: str, params: Any, peer: Peer) -> dict[str, Any]:
+    """Return the result of a request."""
+    return call_tool(params, peer) if method == "tools/call" else METHODS[method](params)
+
+
+class StandardStreams:
+    """A client at the other end of standard input and output."""
+
+    def send(self, message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+    def ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.send({"id": "mine", "method": method, "params": params})
+        for line in sys.stdin:
+            message = json.loads(line)
+            if message.get("id") == "mine" and "method" not in message:
+                return dict(message)
+            self.take(message)
+        raise SystemExit
+
+    def hang_up(self) -> None:
+        """There is no stream of one request here."""
+
+    def take(self, message: dict[str, Any]) -> None:
         if "id" in message and "method" in message:
-            send({"id": message["id"], "result": METHODS[message["method"]](message["id"], message.get("params", {}))})
+            result = answer(message["method"], message.get("params", {}), self)
+            self.send({"id": message["id"], "result": result})
+
+
+if __name__ == "__main__":
+    client = StandardStreams()
+    for received in sys.stdin:
+        client.take(json.loads(received))
