@@ -47,7 +47,7 @@ def show(
 
 def _show_run(directory: RunDir, *, as_json: bool) -> None:
     from proctor.cli.outcome import render_run
-    from proctor.cli.trajectory import make_inert
+    from proctor.core.reports.inert import make_inert
 
     run, cells = directory.read_run(), directory.read_cells()
     if as_json:
@@ -65,7 +65,7 @@ def _show_run(directory: RunDir, *, as_json: bool) -> None:
 def _show_tools(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None) -> None:
     import asyncio
 
-    from proctor.cli.trajectory import make_inert
+    from proctor.core.reports.inert import make_inert
     from proctor.core.reports.tool_table import render_tools
     from proctor.core.stats.tools import summarise_tools
     from proctor.local.reading import read_tool_uses

@@ -7,23 +7,12 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
+from proctor.core.reports.inert import make_inert
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord
 
 _PREVIEW_SIGNS = 160
-_FULL_SIGNS = 20_000
 _INDENT = " " * 11
-
-
-def make_inert(text: str, *, keep_lines: bool = False) -> str:
-    """Return text in which nothing can move a cursor, paint, ring or reverse: what is not printable becomes visible.
-
-    Args:
-        text: anybody's text.
-        keep_lines: leave line ends and tabs as they are.
-    """
-    allowed = "\n\t" if keep_lines else ""
-    return "".join(sign if sign.isprintable() or sign in allowed else _show_code(sign) for sign in text)
 
 
 def render_trajectory(
@@ -95,7 +84,7 @@ def _render_body(arrow: str, digest: str, preview: str, bodies: Mapping[str, byt
     if not digest:
         return
     if full and digest in bodies:
-        text = make_inert(bodies[digest].decode("utf-8", "replace")[:_FULL_SIGNS], keep_lines=True)
+        text = make_inert(bodies[digest].decode("utf-8", "replace"), keep_lines=True)
         for line in text.splitlines() or [""]:
             yield f"{_INDENT}{arrow} {line}"
         return
@@ -127,10 +116,6 @@ def _render_answer(record: AttemptRecord, events: tuple[Event, ...], bodies: Map
     text = last if body is None else body.decode("utf-8", "replace")
     yield f"answer ({record.answer_source.value}):"
     yield from (f"  {line}" for line in make_inert(text, keep_lines=True).splitlines())
-
-
-def _show_code(sign: str) -> str:
-    return " " if sign.isspace() else f"\\u{ord(sign):04x}"
 
 
 def _cut(text: str) -> str:

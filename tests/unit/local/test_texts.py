@@ -11,8 +11,9 @@ import pytest
 from proctor.api.run import Verdict
 from proctor.api.suite import EvalSuite
 from proctor.cli.exits import ExitCode, exit_code_of
-from proctor.cli.trajectory import make_inert, render_marks, render_trajectory
+from proctor.cli.trajectory import render_marks, render_trajectory
 from proctor.core.ids import CellKey
+from proctor.core.reports.inert import make_inert
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource
 from proctor.errors import InvalidInput, Terminal

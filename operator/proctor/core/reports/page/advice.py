@@ -1,0 +1,185 @@
+"""What a verdict means, and what to do next: in words, one entry per reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from proctor.core.reports.page.facts import RunFacts
+from proctor.core.stats.observations import CellFate, Comparison
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something to do.
+
+    Attributes:
+        text: what and why.
+        command: what to type; empty where nothing is.
+    """
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What a verdict means, and what may be done about it."""
+
+    meaning: str
+    steps: tuple[Step, ...]
+
+
+_MEANINGS: dict[str, str] = {
+    "WithinMaxDrop": "Even at the lower end of the interval no candidate is worse than the baseline by more than the "
+    "gate allows.",
+    "AboveMinimum": "Even the lower end of every candidate's interval reaches the minimum.",
+    "WithinLimits": "Even at the lower end of the interval every candidate reaches the minimum and stays within the "
+    "allowed drop.",
+    "MeasuredOnly": "The suite sets no limit, so this run measures and blocks nothing.",
+    "MaxDropExceeded": "Even at the upper end of the interval a candidate is worse than the baseline by more than the "
+    "gate allows: chance does not explain it.",
+    "BelowMinimum": "Even the upper end of a candidate's interval is below the minimum: chance does not explain it.",
+    "ControlRegression": "Known-good queries find the incident through the baseline and not through the candidate: the "
+    "server itself broke, whatever agents make of it.",
+    "IntervalTooWide": "The limit lies inside the interval: this many replicates can't tell whether it holds.",
+    "TooFewReplicates": "A scenario has too few scores to say anything about chance.",
+    "UngradedDecide": "The scores pass, but not if the candidate's ungraded cells were zeros: what has no grade could "
+    "decide it.",
+    "NoBaseline": "The suite compares with the last run that passed, and there is none yet.",
+    "OracleBelowFloor": "The known-good answer did not score as it must, so no score of this run can be trusted.",
+    "NoopAboveCeiling": "An empty answer scored, so no score of this run can be trusted.",
+    "ControlsNotMeasured": "A control has no score, so nothing shows that this run's instrument works.",
+    "TooManyInfraErrors": "Too many cells were lost to infrastructure for the rest to speak for all.",
+    "TooManyUngraded": "Too many cells have no grade for the rest to speak for all.",
+    "JudgeNotTrusted": "The judge could not tell planted right answers from wrong ones, so no agent was started.",
+    "ServerNotReady": "A server under test did not start or did not list its tools, so no agent was started.",
+    "DeadlineExceeded": "The run was not over when its deadline passed.",
+    "DigestChanged": "Something that was fixed before the first cell changed in the middle of the run.",
+    "CancelRequested": "Somebody ended the run; what was measured until then is below, and decides nothing.",
+    "DiskFull": "The disk was full.",
+}
+
+_BY_VERDICT: dict[str, str] = {
+    "Pass": "The gate's limits hold.",
+    "Fail": "The gate's limits do not hold.",
+    "Inconclusive": "The evidence does not settle whether the gate's limits hold.",
+    "Error": "The run could not be carried out or can't be trusted: this says nothing about any server or model.",
+    "Cancelled": "The run was ended by request.",
+    "Pending": "The run is not over; what is below may still change.",
+}
+
+_LOGS = frozenset({"ServerNotReady", "GatewayFailed", "GraderFailed", "SeedingFailed", "DatasetUnavailable"})
+
+
+def advise(run: RunFacts) -> Advice:
+    """Return what a run's verdict means and what to do next."""
+    verdict, reason = run.result.verdict, run.result.reason
+    meaning = _MEANINGS.get(reason) or _BY_VERDICT.get(verdict, "")
+    return Advice(meaning, (*_steps_for(run, verdict, reason), *_steps_for_losses(run, reason)))
+
+
+def _steps_for(run: RunFacts, verdict: str, reason: str) -> tuple[Step, ...]:
+    match verdict:
+        case "Pass":
+            return _after_pass(run)
+        case "Fail":
+            return _after_fail(run, reason)
+        case "Inconclusive":
+            return _after_inconclusive(run, reason)
+        case "Pending":
+            return (Step("Resume it: the same command goes on where it ended.", "proctor run suite.yaml"),)
+        case "Cancelled":
+            return (Step("Start anew when it is wanted.", "proctor run suite.yaml --new"),)
+        case _:
+            return _after_error(reason)
+
+
+def _after_pass(run: RunFacts) -> tuple[Step, ...]:
+    if run.result.reason == "MeasuredOnly":
+        return (Step("Set gate.minimum, or a baseline with gate.maxDrop, for a run that decides something."),)
+    costly = _costliest(run)
+    steps = (Step("Nothing has to be done: merge, or roll out."),)
+    return (*steps, Step(costly)) if costly else steps
+
+
+def _costliest(run: RunFacts) -> str:
+    """Name the candidate that needs far more tokens than its baseline for the same work; empty if none does."""
+    tokens = {figures.arm: figures.tokens for figures in run.result.arms}
+    ratios = [
+        (tokens[each.candidate] / tokens[each.baseline], each)
+        for each in run.result.comparisons
+        if tokens.get(each.baseline) and tokens.get(each.candidate)
+    ]
+    if not ratios:
+        return ""
+    ratio, each = max(ratios, key=lambda item: item[0])
+    noticeable = 1.25
+    if ratio < noticeable:
+        return ""
+    return f"Scores hold, at a price: {each.candidate} took {ratio:.1f} times the tokens of {each.baseline}."
+
+
+def _after_fail(run: RunFacts, reason: str) -> tuple[Step, ...]:
+    worst = _worst_cell(run)
+    steps = []
+    if reason == "ControlRegression":
+        steps.append(Step("Look at the oracle's cells: each of its calls is a query that works through the baseline."))
+    else:
+        steps.append(Step("Look at the candidate's lowest cells first: which marks are missing, and after which call."))
+    if worst:
+        steps.append(Step("The lowest is", f"proctor show {run.result.run} {worst}"))
+    steps.append(Step("Then at Tools: errors by class, and tools given up after an error, are the usual causes."))
+    return tuple(steps)
+
+
+def _after_inconclusive(run: RunFacts, reason: str) -> tuple[Step, ...]:
+    if reason == "NoBaseline":
+        return (Step("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
+    if reason == "UngradedDecide":
+        return (Step("See below why these cells have no grade: an agent must not be able to hide that way."),)
+    needed = max((each.replicates_needed or 0 for each in run.result.comparisons), default=0)
+    if needed:
+        text = f"About {needed} replicates would settle it."
+        return (Step(text, f"proctor run suite.yaml --replicates {needed}"),)
+    return (Step("Ask how many replicates a drop of that size needs.", "proctor plan suite.yaml --from last"),)
+
+
+def _after_error(reason: str) -> tuple[Step, ...]:
+    steps: tuple[Step, ...]
+    match reason:
+        case "JudgeNotTrusted":
+            steps = (Step("Choose another judge; the sentence above has the three scores it gave."),)
+        case "OracleBelowFloor" | "NoopAboveCeiling" | "ControlsNotMeasured":
+            steps = (Step("Open the control's cell below: its marks say which check is out of line."),)
+        case "TooManyUngraded":
+            steps = (Step("See below why cells have no grade; a judge that fails is asked again by a new run."),)
+        case "DeadlineExceeded":
+            steps = (Step("Raise limits.activeDeadlineSeconds, or let more cells run at once (parallelism)."),)
+        case _ if reason in _LOGS:
+            steps = (Step("The logs of the run's processes are beside its run.json, in logs/."),)
+        case _:
+            steps = (Step("Ask what this machine lacks.", "proctor doctor"),)
+    return (*steps, Step("Then run it anew.", "proctor run suite.yaml --new"))
+
+
+def _steps_for_losses(run: RunFacts, reason: str) -> tuple[Step, ...]:
+    lost = [cell for cell in run.cells if cell.state in {CellFate.UNGRADED, CellFate.INFRA_ERRORED}]
+    if not lost or reason in {"UngradedDecide", "TooManyUngraded"}:
+        return ()
+    have = "cell has" if len(lost) == 1 else "cells have"
+    return (Step(f"{len(lost)} {have} no score; the reasons are listed under Cells without a score."),)
+
+
+def _worst_cell(run: RunFacts) -> str:
+    """Return the lowest cell of a candidate that is worse than its baseline; empty without one."""
+    candidates = {each.candidate for each in run.result.comparisons if _is_worse(each)}
+    scored = [
+        (cell.score, str(cell.key))
+        for cell in run.judged_cells
+        if cell.score is not None and (not candidates or cell.key.arm in candidates)
+    ]
+    return min(scored)[1] if scored else ""
+
+
+def _is_worse(comparison: Comparison) -> bool:
+    return comparison.delta is not None and comparison.delta.mean < 0

@@ -1,0 +1,123 @@
+"""The whole page: one file that loads nothing, runs nothing but its own script, and shows every text as text."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+from importlib import resources
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from proctor.core.reports.inert import make_inert
+from proctor.core.reports.page import numbers, plots, sections
+from proctor.core.reports.page.advice import advise
+from proctor.core.reports.page.facts import CellFacts, RunFacts
+from proctor.core.reports.page.shards import CELLS_PER_SHARD, Shard, pack, pack_cells
+
+_PACKAGE = "proctor.core.reports.page"
+_POLICY = (
+    "default-src 'none'; script-src {script}; style-src {style}; base-uri 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+
+
+def render_page(run: RunFacts) -> str:
+    """Return a run's page.
+
+    Args:
+        run: what there is to show; any text in it may be hostile.
+    """
+    script, style = _read_asset("report.js"), _read_asset("report.css")
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            run=run,
+            result=run.result,
+            advice=advise(run),
+            scores=sections.tabulate_scores(run),
+            score_axis=plots.score_axis(run.limits.minimum),
+            differences=sections.tabulate_differences(run),
+            difference_axis=sections.find_difference_axis(run),
+            tools=sections.tabulate_tools(run),
+            most_tools=sections.MOST_TOOLS,
+            outcomes=sections.tabulate_outcomes(run),
+            costs=sections.tabulate_costs(run),
+            lost=sections.list_lost(run),
+            replicates=sections.count_replicates(run),
+            total_tokens=sum(cell.tokens for cell in run.cells),
+            total_usd=_total_usd(run),
+            index=Shard(-1, pack(_index(run))),
+            shards=pack_cells(run),
+            numbers=numbers,
+            width=plots.WIDTH,
+            height=plots.HEIGHT,
+            policy=_POLICY.format(script=hash_source(script), style=hash_source(style)),
+            # Both come from this package and were written by nobody else.
+            script=Markup(script),  # noqa: S704 - as said above
+            style=Markup(style),  # noqa: S704 - as said above
+        )
+    )
+
+
+def hash_source(text: str) -> str:
+    """Return an inline element's text as a source of a content security policy."""
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+@functools.cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Every expression of every template passes here: no text reaches the page that could hide or reverse anything.
+        finalize=_finalize,
+    )
+    environment.filters["words"] = lambda value: str(value).replace("_", " ")
+    return environment
+
+
+def _finalize(value: object) -> object:
+    return make_inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@functools.cache
+def _read_asset(name: str) -> str:
+    return resources.files(_PACKAGE).joinpath("templates", name).read_text("utf-8")
+
+
+def _total_usd(run: RunFacts) -> str:
+    prices = [cell.usd for cell in run.judged_cells if cell.outcome is not None]
+    known = [price for price in prices if price is not None]
+    return numbers.render_usd(sum(known, start=known[0] * 0) if known and len(known) == len(prices) else None)
+
+
+def _index(run: RunFacts) -> dict[str, object]:
+    """Return what the script sorts and filters by; the rows themselves are in the page."""
+    return {
+        "run": run.result.run,
+        "perShard": CELLS_PER_SHARD,
+        "cells": [_index_cell(cell) for cell in run.cells],
+    }
+
+
+def _index_cell(cell: CellFacts) -> dict[str, object]:
+    return {
+        "key": str(cell.key),
+        "scenario": cell.key.scenario,
+        "arm": str(cell.key.arm),
+        "ended": (cell.outcome.value if cell.outcome else cell.state).replace("_", " "),
+        "state": cell.state,
+        "score": None if cell.score is None else float(cell.score),
+        "calls": cell.tool_calls,
+        "errors": cell.tool_errors,
+        "tokens": cell.tokens,
+        "usd": None if cell.usd is None else float(cell.usd),
+        "seconds": cell.seconds,
+    }

@@ -1,0 +1,74 @@
+"""The cells' trajectories, packed: compressed, a few cells together, so that a page of hundreds opens at once.
+
+Each shard is cut to its own share of the page. Long or random bodies shorten what their neighbours in one shard show,
+and never the page's size.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from proctor.core.reports.page.facts import CellFacts, RunFacts
+from proctor.core.reports.page.payload import Cut, describe_cell
+
+CELLS_PER_SHARD = 8
+SIGNS_PER_CELL = 7_000
+"""Of the packed text. 200 cells then take 1.4 MB, which leaves the rest of the page a third of its 2 MB."""
+
+_CUTS = (Cut(4000, 400), Cut(1200, 300), Cut(400, 150), Cut(120, 80), Cut(0, 30))
+_MANY_CELLS = 500
+_LEVEL, _FAST_LEVEL = 6, 2
+_RAW_DEFLATE = -15
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """Some cells.
+
+    Attributes:
+        packed: base64 of deflated JSON, a list with one object per cell: letters, digits, ``+/=`` and nothing else.
+    """
+
+    number: int
+    packed: str
+
+
+def pack_cells(run: RunFacts) -> tuple[Shard, ...]:
+    """Return all cells of a run, `CELLS_PER_SHARD` in each shard, in order."""
+    many = len(run.cells) > _MANY_CELLS
+    cuts = _CUTS[1:] if many else _CUTS
+    level = _FAST_LEVEL if many else _LEVEL
+    return tuple(
+        Shard(number, _pack_within(run, cells, cuts, level)) for number, cells in enumerate(_chunks(run.cells))
+    )
+
+
+def _pack_within(run: RunFacts, cells: Sequence[CellFacts], cuts: Sequence[Cut], level: int) -> str:
+    """Return cells packed with the first cut that fits; with the last if none does."""
+    packed = ""
+    for cut in cuts:
+        packed = pack(
+            [describe_cell(cell, run.trajectories.get(cell.key), run.bodies, cut) for cell in cells], level=level
+        )
+        if len(packed) <= SIGNS_PER_CELL * len(cells):
+            break
+    return packed
+
+
+def pack(value: object, *, level: int = _LEVEL) -> str:
+    """Return a JSON value as base64 of its deflated text."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # A lone surrogate is made visible before it comes here; what is left of such must not stop a report.
+    squeezed = zlib.compress(text.encode("utf-8", "replace"), level, wbits=_RAW_DEFLATE)
+    return base64.b64encode(squeezed).decode("ascii")
+
+
+def _chunks(cells: Sequence[CellFacts]) -> Iterator[tuple[CellFacts, ...]]:
+    rest = iter(cells)
+    while chunk := tuple(islice(rest, CELLS_PER_SHARD)):
+        yield chunk

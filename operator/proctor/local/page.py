@@ -1,0 +1,87 @@
+"""A run of this machine → its page: what run.json says, and what the results store has of every cell."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.metadata import version
+from pathlib import Path
+
+from proctor.core.ids import CellKey
+from proctor.core.reports.page import CellTrajectory, RunFacts, render_page
+from proctor.core.stats.tools import summarise_tools
+from proctor.core.trajectory.events import Event, EventKind
+from proctor.core.trajectory.outcome import AttemptRecord, Outcome
+from proctor.local.durable import write_atomic
+from proctor.local.reading import StoredRun, open_stored_run
+from proctor.local.rundir import RunDir
+from proctor.reconcile.run_page import StoredParts, build_run_facts
+
+PAGE_NAME = "report.html"
+
+_SHOWN = frozenset({EventKind.TOOL_CALL, EventKind.DENIED, EventKind.MCP_MESSAGE})
+
+
+async def write_page(
+    directory: RunDir, data_dir: Path, *, clickhouse_url: str | None = None, output: Path | None = None
+) -> Path:
+    """Write a run's page, in one step, and return where.
+
+    Args:
+        directory: the run's folder.
+        data_dir: whose results engine is asked; started for the purpose if it doesn't run.
+        clickhouse_url: where results are instead.
+        output: the file; beside run.json if left out.
+
+    Raises:
+        InvalidInput: this data dir has no results.
+        Retryable: the store does not answer.
+        Terminal: the run or the store can't be read, or the file can't be written.
+    """
+    facts = await read_facts(directory, data_dir, clickhouse_url=clickhouse_url)
+    path = output or directory.path / PAGE_NAME
+    write_atomic(path, render_page(facts).encode("utf-8", "replace"))
+    return path
+
+
+async def read_facts(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None = None) -> RunFacts:
+    """Return what a run's page shows; arguments and errors as for `write_page`."""
+    run = directory.read_run()
+    async with open_stored_run(data_dir, run.metadata.uid or "", clickhouse_url=clickhouse_url) as stored:
+        parts = await _read_parts(stored)
+    return build_run_facts(run, directory.read_suite(), directory.read_cells(), parts, version=version("proctor"))
+
+
+async def _read_parts(stored: StoredRun) -> StoredParts:
+    by_cell: dict[CellKey, list[AttemptRecord]] = defaultdict(list)
+    for record in stored.attempts:
+        by_cell[record.key.cell].append(record)
+    shown = {cell: _choose(records) for cell, records in by_cell.items()}
+    trajectories = {}
+    digests: set[str] = set()
+    async for record, events in stored.trajectories(shown.values()):
+        others = tuple(other for other in by_cell[record.key.cell] if other is not record)
+        trajectories[record.key.cell] = CellTrajectory(record=record, events=events, others=others)
+        digests |= _wanted(record, events)
+    bodies = {digest: body async for digest, body in stored.bodies(digests)}
+    counting = [(cell, one.events) for cell, one in trajectories.items() if _counts(one.record)]
+    return StoredParts(trajectories=trajectories, bodies=bodies, tools=summarise_tools(counting))
+
+
+def _choose(records: list[AttemptRecord]) -> AttemptRecord:
+    """Return the attempt that counts; the last one where infrastructure failed them all."""
+    return next((record for record in records if _counts(record)), records[-1])
+
+
+def _counts(record: AttemptRecord) -> bool:
+    return record.outcome is not Outcome.INFRA_ERROR
+
+
+def _wanted(record: AttemptRecord, events: tuple[Event, ...]) -> set[str]:
+    """Return the bodies that a page shows: a model's request repeats the conversation, so it is left out."""
+    digests = {record.answer_digest}
+    for event in events:
+        if event.kind is EventKind.MODEL_CALL:
+            digests.add(event.result_digest)
+        elif event.kind in _SHOWN:
+            digests |= {event.request_digest, event.result_digest}
+    return digests - {""}
