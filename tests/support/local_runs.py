@@ -177,13 +177,13 @@ def find_engine(process: subprocess.Popen[str], folder: str, *, seconds: float =
     limit = time.monotonic() + seconds
     while time.monotonic() < limit and process.poll() is None:
         for pid, command in list_descendants(process.pid).items():
-            if "engine/serve.py" in command and folder in _folder_of(pid):
+            if "engine/serve.py" in command and folder in folder_of(pid):
                 return pid
         time.sleep(0.02)
     raise AssertionError(f"no engine on {folder!r}")
 
 
-def _folder_of(pid: int) -> str:
+def folder_of(pid: int) -> str:
     try:
         return str(Path(f"/proc/{pid}/cwd").readlink())
     except OSError:

@@ -118,6 +118,7 @@ class MessagesServer:
         host: host and port.
         play: gives the reply to a request.
         faults: taken one per request, before anything else; None among them lets a request through.
+        fault_of: says for a request that none of those was taken for whether, and how, it fails.
         seen: all requests.
         arrived: set once there is one.
     """
@@ -128,6 +129,7 @@ class MessagesServer:
     key: str
     models: frozenset[str]
     faults: deque[Fault | None] = field(default_factory=deque)
+    fault_of: Callable[[Message], Fault | None] = lambda _: None
     seen: list[Seen] = field(default_factory=list)
     arrived: threading.Event = field(default_factory=threading.Event)
 
@@ -214,7 +216,7 @@ class _Handler(BaseHTTPRequestHandler):
             body = {}
         state.seen.append(Seen(self.path, {name.lower(): value for name, value in self.headers.items()}, body))
         state.arrived.set()
-        fault = state.faults.popleft() if state.faults else None
+        fault = state.faults.popleft() if state.faults else state.fault_of(body)
         match fault:
             case Failing():
                 self._fail(fault)
