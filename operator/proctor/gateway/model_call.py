@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -154,32 +154,33 @@ class ModelCall:
 
     async def _begin_stream(self, reply: ProviderReply) -> LiveReply | ProviderFailure:
         assembler = MessageAssembler()
-        events = _read_events(reply)
+        groups = _read_events(reply)
         held: list[ServerEvent] = []
-        async for event in events:
-            kind = assembler.feed(event)
-            if assembler.error_type:
-                return self._scrubbed(classify_stream_error(assembler.error_type, assembler.error_message))
-            held.append(event)
-            if kind in CONTENT_EVENTS:
-                self._assembler = assembler
-                return LiveReply(self._pass_on(held, events, assembler), select_reply_headers(reply.headers))
+        async for group in groups:
+            for position, event in enumerate(group, start=1):
+                kind = assembler.feed(event)
+                if assembler.error_type:
+                    return self._scrubbed(classify_stream_error(assembler.error_type, assembler.error_message))
+                held.append(event)
+                if kind in CONTENT_EVENTS:
+                    self._assembler = assembler
+                    following = _go_on(group[position:], groups)
+                    return LiveReply(self._pass_on(held, following, assembler), select_reply_headers(reply.headers))
         return ProviderFailure(Meaning.RETRY, "cut", "the stream ended before it said anything")
 
     async def _pass_on(
-        self, held: list[ServerEvent], events: AsyncIterator[ServerEvent], assembler: MessageAssembler
+        self, held: list[ServerEvent], groups: AsyncIterator[Sequence[ServerEvent]], assembler: MessageAssembler
     ) -> AsyncIterator[bytes]:
-        scrub = self._side.provider.scrub
-        for event in held:
-            yield scrub(event.encode())
+        yield self._render(held)
         failure: ProviderFailure | None = None
         try:
-            async for event in events:
-                assembler.feed(event)
+            async for group in groups:
+                for event in group:
+                    assembler.feed(event)
                 if assembler.complete:
                     # Before the agent hears of it: the next thing it does may be its last.
                     self._settle_answered(assembler.message(), assembler.usage)
-                yield scrub(event.encode())
+                yield self._render(group)
         except (Retryable, StreamTooWideError) as error:
             failure = ProviderFailure(Meaning.RETRY, "cut", str(error))
         if not self._settled:
@@ -187,6 +188,9 @@ class ModelCall:
             self._settle_broken(assembler, self._scrubbed(failure))
             if not assembler.error_type:
                 yield _tell_cut()
+
+    def _render(self, group: Sequence[ServerEvent]) -> bytes:
+        return self._side.provider.scrub(b"".join(event.encode() for event in group))
 
     def _settle_broken(self, assembler: MessageAssembler, failure: ProviderFailure) -> None:
         self._attempt.trouble = self._reason("the provider broke off a stream", failure)
@@ -294,15 +298,25 @@ def refuse_unavailable(code: RefusalCode, what: str) -> Refused:
     return refused
 
 
-async def _read_events(reply: ProviderReply) -> AsyncIterator[ServerEvent]:
+async def _read_events(reply: ProviderReply) -> AsyncIterator[Sequence[ServerEvent]]:
+    """Give what each piece of a stream completes: what arrived together is passed on together."""
     reader = EventReader()
     size = 0
     async for piece in reply.pieces():
         size += len(piece)
         if size > MAX_REPLY_BYTES:
             raise StreamTooWideError(f"a stream has more than {MAX_REPLY_BYTES} bytes")
-        for event in reader.feed(piece):
-            yield event
+        if group := list(reader.feed(piece)):
+            yield group
+
+
+async def _go_on(
+    first: Sequence[ServerEvent], groups: AsyncIterator[Sequence[ServerEvent]]
+) -> AsyncIterator[Sequence[ServerEvent]]:
+    if first:
+        yield first
+    async for group in groups:
+        yield group
 
 
 def _judge_end(assembler: MessageAssembler) -> ProviderFailure:

@@ -23,7 +23,7 @@ class MessageAssembler:
         self.error_message = ""
         self._message: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[int, list[str]] = {}
+        self._pieces: dict[tuple[int, str], list[str]] = {}
 
     def feed(self, event: ServerEvent) -> str:
         """Add an event; return its type, empty if it is none of the Messages API."""
@@ -44,8 +44,11 @@ class MessageAssembler:
         content = []
         for index in sorted(self._blocks):
             block = dict(self._blocks[index])
-            pieces = "".join(self._pieces.get(index, ()))
+            for field in ("text", "thinking"):
+                if (index, field) in self._pieces:
+                    block[field] = str(block.get(field, "")) + "".join(self._pieces[index, field])
             if block.get("type") == "tool_use":
+                pieces = "".join(self._pieces.get((index, "input"), ()))
                 block["input"] = _parse_input(pieces) if pieces else block.get("input", {})
             content.append(block)
         usage = {
@@ -74,15 +77,19 @@ class MessageAssembler:
         block = self._blocks[index]
         match delta.get("type"):
             case "input_json_delta":
-                self._pieces.setdefault(index, []).append(str(delta.get("partial_json", "")))
+                self._add(index, "input", delta.get("partial_json"))
             case "text_delta":
-                block["text"] = str(block.get("text", "")) + str(delta.get("text", ""))
+                self._add(index, "text", delta.get("text"))
             case "thinking_delta":
-                block["thinking"] = str(block.get("thinking", "")) + str(delta.get("thinking", ""))
+                self._add(index, "thinking", delta.get("thinking"))
             case "signature_delta":
                 block["signature"] = str(delta.get("signature", ""))
             case "citations_delta":
                 block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+
+    def _add(self, index: int, field: str, piece: object) -> None:
+        # Put together once, at the end: a long text that grew with each piece would be copied each time.
+        self._pieces.setdefault((index, field), []).append("" if piece is None else str(piece))
 
     def _change(self, payload: dict[str, Any]) -> None:
         delta = payload.get("delta")

@@ -129,7 +129,8 @@ def _answer_scripted(attempt: Attempt, side: ScriptedSide, body: JsonObject) -> 
         usage=usage,
     )
     if body.get("stream") is True:
-        return StreamingResponse(render_stream(reply), media_type=_EVENT_STREAM)
+        # In one piece: there is nothing to wait for between its events.
+        return Response(b"".join(render_stream(reply)), media_type=_EVENT_STREAM)
     return JSONResponse(reply)
 
 
