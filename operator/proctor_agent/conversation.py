@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 from proctor_agent.failures import Malformed, Refused
+from proctor_agent.parsing import Json, parse_object, text_field
 from proctor_agent.sse import read_message
 from proctor_agent.wire import Gateway, quote_segment
-
-Json = dict[str, object]
 
 MAX_REPLY_TOKENS = 8192
 """Room for one reply: more than any answer needs, and what every current model takes."""
@@ -42,7 +41,7 @@ class Conversation:
         Raises:
             AgentFailure: it can't go on.
         """
-        brief = _as_object(self._gateway.fetch("GET", "/brief"), "the brief")
+        brief = parse_object(self._gateway.fetch("GET", "/brief"), "the brief")
         try:
             ended = self._converse(brief)
         except Refused as refused:
@@ -56,7 +55,7 @@ class Conversation:
 
     def _converse(self, brief: Json) -> str:
         request = self._opening(brief)
-        messages: list[Json] = [{"role": "user", "content": _field(brief, "prompt")}]
+        messages: list[Json] = [{"role": "user", "content": text_field(brief, "prompt")}]
         turns = brief.get("maxTurns")
         # One more than the limit: the gateway's refusal of that one is what puts the limit on record.
         for _ in range((turns if isinstance(turns, int) else 1000) + 1):
@@ -68,14 +67,14 @@ class Conversation:
         return "all turns are used"
 
     def _opening(self, brief: Json) -> Json:
-        tools = _as_object(self._gateway.fetch("GET", "/tools"), "the tool list").get("tools")
+        tools = parse_object(self._gateway.fetch("GET", "/tools"), "the tool list").get("tools")
         if not isinstance(tools, list):
             raise Malformed("the tool list has no tools")
         limit = brief.get("maxTokens")
         request: Json = {
-            "model": _field(brief, "model"),
+            "model": text_field(brief, "model"),
             "max_tokens": min(limit, MAX_REPLY_TOKENS) if isinstance(limit, int) else MAX_REPLY_TOKENS,
-            "system": _field(brief, "system"),
+            "system": text_field(brief, "system"),
             "stream": self._stream,
         }
         if tools:
@@ -85,7 +84,7 @@ class Conversation:
     def _ask(self, request: Json) -> Json:
         body = json.dumps(request).encode()
         pieces = self._gateway.request("POST", "/v1/messages", body)
-        return read_message(pieces) if self._stream else _as_object(b"".join(pieces), "the model's reply")
+        return read_message(pieces) if self._stream else parse_object(b"".join(pieces), "the model's reply")
 
     def _follow(self, reply: Json) -> list[Json]:
         """Return the messages that follow from a reply; none when the turn has ended."""
@@ -128,7 +127,7 @@ class Conversation:
             if not refused.is_about_the_call:
                 raise
             return _build_result(call, refused.message, failed=True)
-        result = _as_object(body, f"the result of {name}")
+        result = parse_object(body, f"the result of {name}")
         content = result.get("content")
         blocks = [_convert_block(block) for block in content] if isinstance(content, list) else []
         kept = [block for block in blocks if block.get("text") != ""]
@@ -169,20 +168,3 @@ def _sendable(blocks: list[Json]) -> list[Json]:
         else block
         for block in blocks
     ]
-
-
-def _as_object(body: bytes, what: str) -> Json:
-    try:
-        value = json.loads(body)
-    except ValueError as e:
-        raise Malformed(f"{what} is not JSON") from e
-    if not isinstance(value, dict):
-        raise Malformed(f"{what} is not a JSON object")
-    return value
-
-
-def _field(brief: Json, name: str) -> str:
-    value = brief.get(name)
-    if not isinstance(value, str):
-        raise Malformed(f"the brief has no {name}")
-    return value

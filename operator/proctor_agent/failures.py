@@ -8,6 +8,7 @@ code  meaning
 11    the gateway or the model refused a request
 12    a reply was not what its protocol promises
 13    out of its own memory
+14    Claude Code ended without a result
 64    the environment lacks what it needs
 125   whoever started it was gone before it began
 ===== ==========================================================================================
@@ -67,3 +68,9 @@ class Malformed(AgentFailure):
     """A reply was not what its protocol promises."""
 
     exit_code = 12
+
+
+class NoResult(AgentFailure):
+    """The agent's program ended without a result."""
+
+    exit_code = 14

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from proctor_agent.failures import AgentFailure, Malformed, Refused, Unreachable
 
@@ -88,6 +88,14 @@ class Gateway:
         if body is not None:
             lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+def find_gateway(environment: Mapping[str, str]) -> Gateway | None:
+    """Return the gateway that an agent's environment names; None if it names none."""
+    address, token = environment.get("PROCTOR_GATEWAY", ""), environment.get("PROCTOR_TOKEN", "")
+    if not check_address(address) or not token.isascii() or not token.isprintable() or not token:
+        return None
+    return Gateway(address, token)
 
 
 def check_address(address: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from proctor.api.suite import AgentRuntime, EvalSuiteSpec, History, Limits, Sandbox
+from proctor.api.suite import EvalSuiteSpec, History, Limits, Sandbox
 
 
 def ignored_locally(spec: EvalSuiteSpec) -> list[str]:
@@ -19,10 +19,6 @@ def unsupported_locally(spec: EvalSuiteSpec) -> list[str]:
         field = f"spec.servers[{index}]"
         if server.http is not None and server.http.url is None and server.http.command is None:
             problems.append(f"{field}.http: an image alone can't be started on one machine: add command, or use url")
-        if server.provision is not None:
-            problems.append(f"{field}.provision: only a cluster runs it: prepare the server, and remove the field")
-    if spec.agent.runtime is not AgentRuntime.BUILTIN:
-        problems.append(f"spec.agent.runtime: {spec.agent.runtime} does not run on one machine yet: use Builtin")
     return problems
 
 
@@ -34,6 +30,8 @@ def _ignored_of_servers(spec: EvalSuiteSpec) -> Iterator[str]:
             yield f"{field}.{kind}.image: the command runs from this machine instead"
         if server.image_from is not None:
             yield f"{field}.imageFrom: there is no Deployment to look at; the command runs instead"
+        if server.provision is not None and server.provision.image is not None:
+            yield f"{field}.provision.image: the command runs from this machine instead"
 
 
 def _ignored_of_run(spec: EvalSuiteSpec) -> Iterator[str]:
@@ -42,8 +40,6 @@ def _ignored_of_run(spec: EvalSuiteSpec) -> Iterator[str]:
             yield f"spec.scenarios[{index}].configMapRef, answerRef: looked up under --scenarios DIR/{scenario.name}/"
     if spec.agent.command is not None and spec.agent.command.image is not None:
         yield "spec.agent.command.image: the command runs from this machine instead"
-    if spec.adaptive is not None:
-        yield f"spec.adaptive: replicates stay at {spec.replicates}"
     if spec.gate.baseline is not None and spec.gate.baseline.last_passed:
         yield "spec.gate.baseline.lastPassed: images of earlier runs are not started; only minimum is judged"
     if spec.limits.pending_deadline_seconds != Limits().pending_deadline_seconds:

@@ -65,6 +65,7 @@ def run(
         request = RunRequest(
             suite=wanted,
             data_dir=(data_dir or default_data_dir()).expanduser().absolute(),
+            suite_dir=suite.expanduser().absolute().parent,
             scenarios_dirs=folders,
             secrets_dir=secrets,
             sandbox=SandboxChoice(sandbox),

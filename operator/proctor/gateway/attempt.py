@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Unpack
@@ -90,6 +91,7 @@ class Attempt:
         waits: when it waited for an overloaded provider.
         answer: the final answer so far.
         requests: requests with a good token.
+        at_work: how many of them are being answered; streams that only wait for news don't count.
         infra_failure: why infrastructure failed it for good; empty while it did not.
         trouble: why the last model call failed, where that was the provider's doing; empty once one was answered.
         tools_digest: digest of the tool list that it was served.
@@ -103,12 +105,14 @@ class Attempt:
     waits: WaitLedger = field(default_factory=WaitLedger)
     answer: Answer = field(default_factory=Answer)
     requests: int = 0
+    at_work: int = 0
     infra_failure: str = ""
     trouble: str = ""
     tools_digest: str = ""
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     started_ns: int = field(default_factory=time.monotonic_ns)
     source: str | None = None
+    _seen_ns: int = 0
 
     @property
     def key(self) -> AttemptKey:
@@ -134,6 +138,21 @@ class Attempt:
     def active_us(self) -> int:
         """Microseconds since it opened, without those spent waiting for an overloaded provider."""
         return (self.monotonic_ns() - self.started_ns) // 1000 - self.waited_us
+
+    @property
+    def quiet_us(self) -> int:
+        """Microseconds since its last request was answered; 0 while one is."""
+        return 0 if self.at_work else (self.monotonic_ns() - max(self._seen_ns, self.started_ns)) // 1000
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Count a request while it is answered."""
+        self.at_work += 1
+        try:
+            yield
+        finally:
+            self.at_work -= 1
+            self._seen_ns = self.monotonic_ns()
 
     def start(self) -> Span:
         """Note that something begins; hand the span to `record` when it is over."""
@@ -257,6 +276,7 @@ class Attempt:
             turns=tally.turns,
             tool_calls=tally.tool_calls,
             answered=bool(self.answer.body.strip()),
+            sent=bool((self.answer.put or b"").strip()),
             limit=self.budget.hit,
             infra_failure=self.infra_failure or self.trouble,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+from contextlib import nullcontext
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -70,7 +71,8 @@ class Guard:
         elif attempt is not None:
             attempt.requests += 1
             scope["state"]["attempt"] = attempt
-            await self._cell(scope, receive, send)
+            with nullcontext() if _waits_for_news(scope) else attempt.working():
+                await self._cell(scope, receive, send)
 
     def _admit_operator(self, scope: Scope) -> None:
         given = find_credential(scope["headers"]).encode("utf-8", "surrogateescape")
@@ -102,3 +104,8 @@ class Guard:
         if attempt is not None:
             attempt.deny(refused, name=door)
         logger.info("request refused", extra={"code": refused.code, "status": refused.status})
+
+
+def _waits_for_news(scope: Scope) -> bool:
+    """Tell whether a request is a stream that stays open beside all others: that one is open is no sign of life."""
+    return (scope["method"], scope["path"]) == ("GET", "/mcp")

@@ -29,11 +29,21 @@ class Door:
 
 @dataclass(frozen=True, slots=True)
 class OpenProgress:
-    """How far an open attempt is, as its gateway counts it."""
+    """How far an open attempt is, as its gateway counts it.
 
-    turns: int
-    tool_calls: int
-    waited_us: int
+    Attributes:
+        turns: model calls answered.
+        tool_calls: tool calls.
+        waited_us: microseconds spent waiting for an overloaded provider.
+        quiet_us: microseconds since it was last at work on a request.
+        answered: it has sent an answer.
+    """
+
+    turns: int = 0
+    tool_calls: int = 0
+    waited_us: int = 0
+    quiet_us: int = 0
+    answered: bool = False
 
 
 class GatewayControl:
@@ -117,7 +127,16 @@ class GatewayControl:
             Retryable: the gateway can't be reached.
         """
         answer = await self._call("GET", "/runs/progress")
-        return {seen["id"]: OpenProgress(seen["turns"], seen["toolCalls"], seen["waitedUs"]) for seen in answer["open"]}
+        return {
+            seen["id"]: OpenProgress(
+                turns=seen["turns"],
+                tool_calls=seen["toolCalls"],
+                waited_us=seen["waitedUs"],
+                quiet_us=seen["quietUs"],
+                answered=seen["answered"],
+            )
+            for seen in answer["open"]
+        }
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
         try:

@@ -96,7 +96,7 @@ class Gateway:
     def progress_of(self, key: AttemptKey) -> OpenProgress:
         """Return how far an open attempt is; zeros if nothing is known yet."""
         known = {} if self._life is None else self._life.progress
-        return known.get(key.opaque_id, OpenProgress(0, 0, 0))
+        return known.get(key.opaque_id, OpenProgress())
 
     def observe(self) -> GatewaySeen:
         """Return what the process is like now."""

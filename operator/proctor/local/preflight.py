@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,6 +14,8 @@ from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.grading.planted import choose_planted
 from proctor.core.scenarios.answer import load_answer
 from proctor.errors import InvalidInput
+from proctor.local.control import Door
+from proctor.local.launching import build_agent, search_path
 from proctor.local.request import RunRequest, SandboxChoice
 
 SCENARIO_PARTS = ("brief.yaml", "recipe.yaml", "answer.yaml")
@@ -29,17 +30,13 @@ def check_request(request: RunRequest) -> None:
     problems = [
         *_check_scenarios(request),
         *_check_commands(request.suite.spec),
+        *_check_agent(request),
         *_check_hosts(request),
         *unsupported_locally(request.suite.spec),
         *_check_sandbox(request),
     ]
     if problems:
         raise InvalidInput("\n".join(problems))
-
-
-def search_path() -> str:
-    """Return where servers' commands are looked for."""
-    return os.environ.get("PATH", os.defpath)
 
 
 def _check_scenarios(request: RunRequest) -> Iterator[str]:
@@ -67,12 +64,20 @@ def _check_planted(scenario: str, folder: Path) -> Iterator[str]:
 def _check_commands(suite: EvalSuiteSpec) -> Iterator[str]:
     for server in suite.servers:
         command = server.stdio.command if server.stdio is not None else server.http.command if server.http else None
-        if command is None:
-            continue
-        try:
-            find_program(command[0], search_path())
-        except InvalidInput as error:
-            yield f"server {server.name!r}: {error}"
+        hook = server.provision.command if server.provision is not None else None
+        for what, words in (("server", command), ("provision of server", hook)):
+            try:
+                if words is not None:
+                    find_program(words[0], search_path())
+            except InvalidInput as error:
+                yield f"{what} {server.name!r}: {error}"
+
+
+def _check_agent(request: RunRequest) -> Iterator[str]:
+    try:
+        build_agent(request.suite.spec, request)(Door(request.data_dir / "none.sock", "none"))
+    except InvalidInput as error:
+        yield f"agent: {error}"
 
 
 def _check_hosts(request: RunRequest) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -24,6 +24,7 @@ class RunRequest:
     Attributes:
         suite: as asked for, overrides applied, anchor not yet resolved.
         data_dir: engines, datasets, runs.
+        suite_dir: where the suite's file is: from there lead paths in an agent's command.
         scenarios_dirs: folders that hold scenario folders, looked through in order.
         secrets_dir: ``DIR/name/key`` files; None for the environment alone.
         sandbox: how agents and servers are run.
@@ -37,6 +38,7 @@ class RunRequest:
     suite: EvalSuite
     data_dir: Path
     scenarios_dirs: tuple[Path, ...]
+    suite_dir: Path = field(default_factory=Path.cwd)
     secrets_dir: Path | None = None
     sandbox: SandboxChoice = SandboxChoice.BWRAP
     allowed_hosts: tuple[str, ...] = ()

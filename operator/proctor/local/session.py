@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +23,7 @@ from proctor.errors import ProctorError, Terminal
 from proctor.local.agents import Agents
 from proctor.local.background import Background
 from proctor.local.cells import render_cells
+from proctor.local.durable import check_room
 from proctor.local.executor import Executor, PassReport
 from proctor.local.gateway import Gateway
 from proctor.local.grader import Grader
@@ -115,6 +117,7 @@ async def execute_run(request: RunRequest, view: View) -> RunOutcome | None:
         async with hold_data_dir(request.data_dir, f"a run of {name}", _say_waiting(view), stop.asked) as is_held:
             if not is_held:
                 return None
+            check_room(request.data_dir)
             directory, run = _find_or_create(request, view)
             note_holder(request.data_dir, directory.name)
             async with _open_session(request, directory, run, secrets) as session:
@@ -196,6 +199,7 @@ class _Session:
             changed=self._changed,
             stop_asked=stop.asked,
             is_cancelled=self._directory.cancel_request.exists,
+            check_room=partial(check_room, self._request.data_dir),
             report=view.show,
         )
         snapshot = await executor.drive(self._snapshot())
@@ -301,7 +305,7 @@ class _Session:
         agents = Agents(
             journal,
             gateway,
-            build_launcher(self._suite, self._request.sandbox, private=self._request.private_dirs),
+            build_launcher(self._suite, self._request, gateway.progress_of),
             deadline_seconds=self._suite.agent.deadline_seconds,
             background=self._background,
         )

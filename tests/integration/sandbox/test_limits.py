@@ -158,11 +158,13 @@ async def test_s25_whoever_ignores_term_is_killed(socket: Path) -> None:
 
 
 async def test_p25_an_agent_that_hangs_without_a_sign_is_ended(socket: Path) -> None:
-    """P25: nothing seen of it for the idle time; what touches it keeps it alive."""
-    sandboxed = await launch(_agent("import time; time.sleep(60)", socket), idle=1.0, grace=0.2)
+    """P25: whoever watches it says that it hangs, and it is ended for that; output counts as a sign of life."""
+    code = "import time\nprint('begun', flush=True)\ntime.sleep(60)"
+    sandboxed = await launch(
+        _agent(code, socket), find_hang=lambda silent: "silent for long" if silent > 0.5 else "", grace=0.2
+    )
     ended = await sandboxed.wait()
-    assert ended.cause is ExitCause.DEADLINE
-    assert "nothing was seen" in ended.message
+    assert (ended.cause, ended.message) == (ExitCause.HUNG, "silent for long: begun")
 
 
 async def test_p8_an_agent_that_ends_its_first_process_is_over(socket: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from proctor.adapters.sandbox import availability
-from proctor.adapters.sandbox.agents import agent_spec, command_agent_spec
+from proctor.adapters.sandbox.agents import agent_spec
 from proctor.adapters.sandbox.commands import find_program, program_mounts
 from proctor.adapters.sandbox.places import hidden_places, is_too_broad, own_places, system_mounts
 from proctor.adapters.sandbox.servers import ServerRequest, server_spec
@@ -144,15 +144,6 @@ def test_without_a_sandbox_paths_are_this_machines(tmp_path: Path) -> None:
     spec = agent_spec(tmp_path / "g.sock", "tok", isolation=Isolation.NONE)
     assert spec.environment["PROCTOR_GATEWAY"] == f"unix:{tmp_path}/g.sock"
     assert "/opt/agent" not in " ".join(spec.command)
-
-
-def test_other_agents_get_a_port(tmp_path: Path) -> None:
-    """An agent that speaks TCP only finds the gateway on its own loopback."""
-    spec = command_agent_spec(("/usr/bin/env",), tmp_path / "g.sock", environment={"X": "1"})
-    assert spec.ways is not None
-    assert spec.ways.out == {8787: "/run/gateway.sock"}
-    with pytest.raises(InvalidInput, match="absolute"):
-        command_agent_spec(("env",), tmp_path / "g.sock", environment={})
 
 
 def test_elsewhere_the_reason_and_the_fix_are_said() -> None:

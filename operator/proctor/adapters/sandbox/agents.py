@@ -5,12 +5,13 @@ from __future__ import annotations
 import compileall
 import functools
 import importlib.util
-from collections.abc import Mapping
+import socket as sockets
+from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.adapters.sandbox.places import base_interpreter, hidden_places, system_links, system_mounts
-from proctor.adapters.sandbox.spec import SCRATCH, Isolation, Limits, Mount, SandboxSpec, Ways
-from proctor.errors import InvalidInput, Terminal
+from proctor.adapters.sandbox.spec import MIB, SCRATCH, Isolation, Limits, Mount, SandboxSpec, Ways
+from proctor.errors import Terminal
 
 AGENT_FOLDER = Path("/opt/agent")
 """Where the builtin agent is inside; the folder says nothing of what it is for."""
@@ -22,7 +23,7 @@ GATEWAY_PORT = 8787
 PYTHON_OPTIONS = ("-I", "-S", "-E", "-B")
 """No site, no environment, no user's folder: a fast start, and nothing but the standard library."""
 
-_BASIC_ENVIRONMENT = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "LANG": "C.UTF-8"}
+BASIC_ENVIRONMENT = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "LANG": "C.UTF-8"}
 
 _BOOT = """\
 import os, sys
@@ -54,7 +55,7 @@ def agent_spec(
         private: what must not be seen inside, wherever it is: data and scenario folders.
         isolation: bubblewrap, or an ordinary process.
     """
-    package = _find_agent()
+    package = agent_package()
     sealed = isolation is Isolation.BWRAP
     mounts = (
         *system_mounts(),
@@ -69,7 +70,7 @@ def agent_spec(
             _BOOT.format(folder=str(AGENT_FOLDER if sealed else package.parent)),
         ),
         environment={
-            **_BASIC_ENVIRONMENT,
+            **BASIC_ENVIRONMENT,
             "PROCTOR_GATEWAY": f"unix:{GATEWAY_SOCKET if sealed else socket}",
             "PROCTOR_TOKEN": token,
             **({} if stream else {"PROCTOR_STREAM": "0"}),
@@ -82,40 +83,64 @@ def agent_spec(
     )
 
 
-def command_agent_spec(
-    command: tuple[str, ...],
-    socket: Path,
-    *,
-    environment: Mapping[str, str],
-    mounts: tuple[Mount, ...] = (),
-    limits: Limits | None = None,
-    private: tuple[Path, ...] = (),
-) -> SandboxSpec:
-    """Return the sandbox of any other agent: it finds the gateway on 127.0.0.1, port `GATEWAY_PORT`, and its socket.
+LARGE_AGENT_LIMITS = Limits(memory_bytes=2048 * MIB, processes=256, scratch_bytes=256 * MIB, open_files=1024)
+"""Of agents that bring an interpreter and libraries of their own."""
 
-    Args:
-        command: an absolute path inside the sandbox, and arguments.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlace:
+    """Where one attempt's agent runs.
+
+    Attributes:
         socket: the attempt's socket at the gateway.
-        environment: all of it but HOME, TMPDIR and LANG.
-        mounts: what the command needs beyond the system's programs.
+        token: the attempt's token.
+        private: what must not be seen inside, wherever it is: data and scenario folders.
+        isolation: bubblewrap, or an ordinary process.
         limits: what it may use.
-        private: what must not be seen inside.
-
-    Raises:
-        InvalidInput: the command's path is not absolute.
     """
-    if not command or not command[0].startswith("/"):
-        raise InvalidInput(f"agent command {' '.join(command)!r}: the program needs an absolute path")
-    seen = (*system_mounts(), *mounts)
-    return SandboxSpec(
-        command=command,
-        environment={**_BASIC_ENVIRONMENT, **environment},
-        mounts=(*seen, Mount(forwarder_file(), FORWARDER), Mount(socket.resolve(), GATEWAY_SOCKET)),
-        links=system_links(),
-        hidden=hidden_places(seen, private),
-        limits=limits or Limits(),
-        ways=Ways(program=forwarder_program(), out={GATEWAY_PORT: str(GATEWAY_SOCKET)}),
-    )
+
+    socket: Path
+    token: str
+    private: tuple[Path, ...] = ()
+    isolation: Isolation = Isolation.BWRAP
+    limits: Limits = LARGE_AGENT_LIMITS
+
+    @property
+    def sealed(self) -> bool:
+        """Whether there is a sandbox."""
+        return self.isolation is Isolation.BWRAP
+
+    @property
+    def seen_socket(self) -> Path:
+        """Where the agent finds the gateway's socket."""
+        return GATEWAY_SOCKET if self.sealed else self.socket
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TcpWay:
+    """How an agent that speaks TCP reaches the gateway.
+
+    Attributes:
+        address: of the gateway, on the agent's loopback.
+        command: what is started: the agent's command, or that within a forwarder.
+        ways: for the sandbox; None without one.
+    """
+
+    address: str
+    command: tuple[str, ...]
+    ways: Ways | None
+
+    @classmethod
+    def build(cls, place: AgentPlace, command: tuple[str, ...]) -> TcpWay:
+        """Return the way: a port of the sandbox's own loopback, or a free one of this machine's."""
+        if place.sealed:
+            ways = Ways(program=forwarder_program(), out={GATEWAY_PORT: str(GATEWAY_SOCKET)})
+            return cls(address=f"http://127.0.0.1:{GATEWAY_PORT}", command=command, ways=ways)
+        with sockets.create_server(("127.0.0.1", 0)) as probe:
+            port = int(probe.getsockname()[1])
+        forwarder = (str(base_interpreter()), *PYTHON_OPTIONS, str(forwarder_file()))
+        outer = (*forwarder, "--connect", str(port), str(place.socket), "--", *command)
+        return cls(address=f"http://127.0.0.1:{port}", command=outer, ways=None)
 
 
 FORWARDER = Path("/opt/forward.py")
@@ -129,11 +154,11 @@ def forwarder_program() -> tuple[str, ...]:
 
 def forwarder_file() -> Path:
     """Return where the forwarder is on this machine."""
-    return _find_agent() / "forward.py"
+    return agent_package() / "forward.py"
 
 
 @functools.cache
-def _find_agent() -> Path:
+def agent_package() -> Path:
     """Return the agent's package, compiled where that is possible: inside, nothing can be written."""
     found = importlib.util.find_spec("proctor_agent")
     if found is None or not found.submodule_search_locations:

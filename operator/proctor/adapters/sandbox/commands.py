@@ -1,11 +1,11 @@
-"""From the command of a server under test to what of this machine it needs to run."""
+"""From the command of a server under test, or of an agent, to what of this machine it needs to run."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from proctor.adapters.sandbox.places import is_too_broad, is_visible
@@ -16,6 +16,8 @@ _BIN_NAMES = frozenset({"bin", "sbin"})
 _NODE_BIN = ".bin"
 _PREFIX_PARTS = ("bin", "sbin", "lib", "lib64", "libexec")
 """What of a prefix its programs need; what else is under one, `share` above all, may be anybody's."""
+
+_SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 _SHEBANG_BYTES = 256
 _MAX_LINKS = 16
@@ -58,6 +60,13 @@ def program_mounts(
     return tuple(mounts.added)
 
 
+def inner_path(search_path: str, program: Path, shown: Iterable[Mount]) -> str:
+    """Return the PATH inside: what of the search path is seen there, the program's own folder first."""
+    shown = tuple(shown)
+    folders = [str(program.parent), *search_path.split(os.pathsep), *_SYSTEM_PATH]
+    return os.pathsep.join(dict.fromkeys(folder for folder in folders if folder and is_visible(Path(folder), shown)))
+
+
 class _Mounts:
     def __init__(self, private: tuple[Path, ...], seen: tuple[Mount, ...]) -> None:
         self._private = private
@@ -79,7 +88,7 @@ class _Mounts:
         for hop in _hops(path):
             if hop.is_dir():
                 if is_too_broad(hop, self._private):
-                    raise InvalidInput(f"argument {str(path)!r}: this folder may not be shown to a server under test")
+                    raise InvalidInput(f"argument {str(path)!r}: this folder may not be shown in a sandbox")
                 self._add(hop)
             elif is_too_broad(hop.parent, self._private):
                 self._add(hop)

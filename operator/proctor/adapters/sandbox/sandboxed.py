@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from typing import Protocol
 
 from proctor.adapters.sandbox.plain import start_plain
@@ -21,6 +22,10 @@ _MESSAGE_SIGNS = 400
 _LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
 """How often memory is measured once half of it is used: what a process can take in between is little."""
+
+
+FindHang = Callable[[float], str]
+"""From the seconds since its last output to why it counts as hanging; empty if it doesn't."""
 
 
 class Running(Protocol):
@@ -57,14 +62,14 @@ class Running(Protocol):
 
 
 async def launch(
-    spec: SandboxSpec, *, deadline: float | None = None, idle: float | None = None, grace: float = GRACE_SECONDS
+    spec: SandboxSpec, *, deadline: float | None = None, find_hang: FindHang | None = None, grace: float = GRACE_SECONDS
 ) -> Sandboxed:
     """Start an agent; call it in the thread that lives as long as this process (bubblewrap is bound to it).
 
     Args:
         spec: the sandbox.
         deadline: seconds from now after which it is ended; None for no limit.
-        idle: seconds without output or `Sandboxed.touch` after which it is ended; None for no limit.
+        find_hang: tells whether it hangs, and then it is ended; None if nobody can tell.
         grace: seconds between TERM and KILL.
 
     A start that fails is not raised: it is how this attempt ended, with cause `START_FAILED`.
@@ -74,7 +79,7 @@ async def launch(
         running: Running = await (start(spec, streams) if spec.isolation is Isolation.BWRAP else start_plain(spec))
     except (ProctorError, OSError) as e:
         return Sandboxed(None, spec, failure=str(e))
-    return Sandboxed(running, spec, deadline=deadline, idle=idle, grace=grace)
+    return Sandboxed(running, spec, deadline=deadline, find_hang=find_hang, grace=grace)
 
 
 class Sandboxed:
@@ -86,7 +91,7 @@ class Sandboxed:
         spec: SandboxSpec,
         *,
         deadline: float | None = None,
-        idle: float | None = None,
+        find_hang: FindHang | None = None,
         grace: float = GRACE_SECONDS,
         failure: str = "",
     ) -> None:
@@ -94,9 +99,9 @@ class Sandboxed:
         self._running = running
         self._limits = spec.limits
         self._grace = grace
-        self._idle = idle
+        self._find_hang = find_hang
         self._deadline = None if deadline is None else loop.time() + deadline
-        self._active_at = loop.time()
+        self._written_at = loop.time()
         self._tail = bytearray()
         self._written = 0
         self._failure = failure
@@ -112,10 +117,6 @@ class Sandboxed:
         """End it, unless it has ended: TERM, a time of grace, KILL of everything."""
         self._request_end(cause, message)
         return await self.wait()
-
-    def touch(self) -> None:
-        """Say that it is active: the gateway has seen something of it."""
-        self._active_at = asyncio.get_running_loop().time()
 
     def extend_deadline(self, seconds: float) -> None:
         """Move its deadline: time that it waited for a provider doesn't count."""
@@ -165,7 +166,7 @@ class Sandboxed:
             self._tail += piece
             del self._tail[:-_KEPT_BYTES]
             self._written += len(piece)
-            self.touch()
+            self._written_at = asyncio.get_running_loop().time()
             if self._written > self._limits.output_bytes:
                 self._request_end(ExitCause.EXITED, f"it wrote more than {self._limits.output_bytes} bytes of output")
 
@@ -182,8 +183,8 @@ class Sandboxed:
                 self._request_end(ExitCause.EXITED, f"it ran more than {self._limits.processes} processes")
             elif self._deadline is not None and now >= self._deadline:
                 self._request_end(ExitCause.DEADLINE, "")
-            elif self._idle is not None and now - self._active_at >= self._idle:
-                self._request_end(ExitCause.DEADLINE, f"nothing was seen of it for {self._idle:g} s")
+            elif self._find_hang is not None and (hang := self._find_hang(now - self._written_at)):
+                self._request_end(ExitCause.HUNG, hang)
             await asyncio.sleep(self._until_next_look(used, now))
 
     def _until_next_look(self, used: int, now: float) -> float:

@@ -19,6 +19,7 @@ class AttemptFacts:
         turns: model calls that were answered.
         tool_calls: tool calls that were passed on, or answered with a tool error.
         answered: there is an answer, sent or said.
+        sent: there is one that was sent.
         limit: the budget that was hit first; None if none was.
         infra_failure: why infrastructure failed the attempt for good; empty if it did not.
     """
@@ -27,6 +28,7 @@ class AttemptFacts:
     turns: int
     tool_calls: int
     answered: bool
+    sent: bool = False
     limit: Limit | None = None
     infra_failure: str = ""
 
@@ -73,6 +75,10 @@ def _own_limits(facts: AttemptFacts, process: ProcessExit) -> Ending | None:
 
 
 def _own_failure(facts: AttemptFacts, process: ProcessExit) -> Ending | None:
+    if process.cause is ExitCause.HUNG and facts.sent:
+        return None  # its work was done: programs are known to hang after it (P25)
+    if process.cause is ExitCause.HUNG:
+        return Ending(Outcome.AGENT_ERROR, _with_message("the agent hung, and had sent no answer", process))
     if process.exit_code != 0:
         return Ending(Outcome.AGENT_ERROR, _with_message(_describe_exit(process.exit_code), process))
     if facts.turns == 0:

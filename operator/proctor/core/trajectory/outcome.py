@@ -27,6 +27,7 @@ class ExitCause(StrEnum):
 
     EXITED = "exited"  # by itself; see exit_code
     DEADLINE = "deadline"  # killed at the cell's deadline
+    HUNG = "hung"  # ended because nothing was seen of it for long
     MEMORY = "memory"  # its own memory limit
     CANCELLED = "cancelled"  # the run was stopped
     START_FAILED = "start_failed"  # never ran: infrastructure

@@ -105,6 +105,8 @@ class _ControlDoors:
                         "toolCalls": attempt.recorder.tally.tool_calls,
                         "waitedUs": attempt.waited_us,
                         "activeUs": attempt.active_us,
+                        "quietUs": attempt.quiet_us,
+                        "answered": attempt.answer.put is not None,
                     }
                     for opaque_id, attempt in self._attempts.open_attempts.items()
                 ],
