@@ -62,13 +62,13 @@ class Header(Closed):
     @model_validator(mode="after")
     def _check(self) -> Self:
         breaches = one_of(self, "value", "secret_key_ref")
-        if self.name.lower() in _PROTOCOL_HEADERS:
+        if self.name.lower() in PROTOCOL_HEADERS:
             breaches.append(Breach(("name",), f"header {self.name!r} belongs to the protocol", "remove it"))
         refuse(breaches)
         return self
 
 
-_PROTOCOL_HEADERS = frozenset(
+PROTOCOL_HEADERS = frozenset(
     {"host", "connection", "content-length", "content-type", "transfer-encoding", "accept", "upgrade", "te"}
     | {"mcp-session-id", "mcp-protocol-version", "last-event-id"}
 )
@@ -130,7 +130,8 @@ class Provision(Closed):
 
     image: Image | None = Field(default=None, description="Image that holds the command.")
     command: Command = Field(
-        description="Program and arguments; gets PROCTOR_DATASET_* and prints {url, headers} as its last line."
+        description="Program and arguments; gets `env`, PROCTOR_DATASET_* and PROCTOR_SERVER_URL, and prints "
+        "{url, headers} as its last line."
     )
 
 
@@ -145,7 +146,7 @@ class Server(Closed):
     http: HttpTransport | None = Field(default=None, description="Spoken to over streamable HTTP.")
     image_from: ImageFrom | None = Field(default=None, description="Where to take the image from, instead of `image`.")
     env: Annotated[tuple[EnvVar, ...], Field(max_length=64)] = Field(
-        default=(), description="Environment of the server; nothing else of the host's is passed."
+        default=(), description="Environment of the server and of `provision`; nothing else of the host's is passed."
     )
     headers: Annotated[tuple[Header, ...], Field(max_length=32)] = Field(
         default=(), description="HTTP headers of every request to the server."
@@ -185,6 +186,8 @@ class Server(Closed):
         breaches += repeated([header.name.lower() for header in self.headers], "headers", "header")
         if self.headers and self.http is None:
             breaches.append(Breach(("headers",), "headers need http", "remove them, or use http"))
+        if self.provision is not None and self.http is None:
+            breaches.append(Breach(("provision",), "provision needs http", "remove it, or use http"))
         if self.stdio is not None or self.http is not None:
             breaches += self._check_image()
         if self.sql_tool is not None and not self.admits(self.sql_tool.name):
@@ -200,7 +203,7 @@ class Server(Closed):
         if self.http is not None and self.http.url is not None:
             if self.image_from is not None:
                 breaches.append(Breach(("imageFrom",), "a server at a url has no image here", "remove it"))
-            if self.env:
+            if self.env and self.provision is None:
                 breaches.append(Breach(("env",), "a server at a url is not started here", "remove env"))
         elif self.http is not None and not (self.http.image or self.http.command or self.image_from):
             breaches.append(Breach(("http",), "nothing to start", "give image, imageFrom or command"))

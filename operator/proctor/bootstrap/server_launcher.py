@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, LaunchedServer, ServerCommand
+from proctor.adapters.mcp.launch import SERVER_URL, DatasetAccess, HttpAddress, LaunchedServer, ServerCommand
 from proctor.adapters.sandbox.bridge import Bridge, forward_unix_to_tcp
 from proctor.adapters.sandbox.serverprocess import launch_server
-from proctor.adapters.sandbox.servers import DATASET_HOST, DATASET_PORT, ServerRequest, server_spec
+from proctor.adapters.sandbox.servers import DATASET_HOST, DATASET_PORT, Neighbour, ServerRequest, server_spec
 
 _Address = tuple[str, int]
+_HOOK_LINE_BYTES = 64 * 1024
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+_FIRST_FREE_PORT, _ABOVE = 1024, 10_000
+"""Below the first port nobody in a sandbox may listen; such a server is found this much higher."""
 
 
 class SandboxLauncher:
@@ -65,9 +71,44 @@ class SandboxLauncher:
         server = await launch_server(server_spec(request))
         return server, HttpAddress(f"http://127.0.0.1:{port}", str(socket))
 
-    def _request(self, command: ServerCommand, dataset: DatasetAccess) -> ServerRequest:
+    @asynccontextmanager
+    async def launch_hook(
+        self, command: ServerCommand, dataset: DatasetAccess, server: HttpAddress
+    ) -> AsyncIterator[tuple[LaunchedServer, str]]:
+        """Run a program that prepares a server, in a sandbox like that server's; it is ended on leaving.
+
+        It finds the server by the server's own name, so that certificates hold, and is told the dataset's address as
+        the server has to use it.
+
+        Raises:
+            Terminal: bubblewrap is missing.
+            Retryable: the sandbox could not be made.
+            InvalidInput: the program can't be found.
+        """
+        url = urlsplit(server.base_url)
+        host, port = url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme]
+        inner = port if port >= _FIRST_FREE_PORT else port + _ABOVE
+        name = DATASET_HOST if _is_address(host) else host
+        told = f"{url.scheme}://{name}:{inner}"
+        values = {**command.values, SERVER_URL: told}
+        async with AsyncExitStack() as stack:
+            number = next(self._numbers)
+            names = self._sockets_dir / f"server{number}.hosts"
+            names.write_text(f"{DATASET_HOST} localhost {name}\n")
+            stack.callback(names.unlink)
+            socket = Path(server.socket) if server.socket is not None else None
+            request = self._request(replace(command, values=values), dataset, elsewhere=socket is None)
+            if socket is None:
+                socket = self._sockets_dir / f"server{number}.sock"
+                await stack.enter_async_context(forward_unix_to_tcp(socket, host, port))
+            request = replace(request, neighbour=Neighbour(inner, socket, names))
+            hook = await launch_server(server_spec(request), line_bytes=_HOOK_LINE_BYTES)
+            stack.push_async_callback(hook.terminate)
+            yield hook, told
+
+    def _request(self, command: ServerCommand, dataset: DatasetAccess, *, elsewhere: bool = False) -> ServerRequest:
         # Inside, the engine is on the sandbox's own loopback; nothing else answers there.
-        inside = replace(dataset, host=DATASET_HOST, port=DATASET_PORT)
+        inside = dataset if elsewhere else replace(dataset, host=DATASET_HOST, port=DATASET_PORT)
         return ServerRequest(
             command=command.command,
             environment=command.environment(inside),
@@ -75,3 +116,12 @@ class SandboxLauncher:
             dataset=self._bridges[dataset.host, dataset.port].socket,
             private=self._private,
         )
+
+
+def _is_address(host: str) -> bool:
+    """Tell whether a host is a number: no file of names can lead that elsewhere."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 
 import httpx
@@ -41,6 +42,7 @@ class SharedServers:
         self._running: dict[tuple[str, str], tuple[LaunchedServer, HttpAddress]] = {}
         self._last_words: dict[tuple[str, str], str] = {}
         self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._starts: Counter[tuple[str, str]] = Counter()
 
     async def address(self, shared: SharedServer) -> HttpAddress:
         """Return where a server listens; it runs and answers.
@@ -63,7 +65,12 @@ class SharedServers:
                 await launched.terminate()
                 raise
             self._running[key] = (launched, address)
+            self._starts[key] += 1
             return address
+
+    def starts(self, server: str, database: str) -> int:
+        """Return how often a server was started: what it was told before the last start it may have forgotten."""
+        return self._starts[server, database]
 
     def log_tail(self, server: str, database: str) -> str:
         """Return the end of a server's own log, for people; never part of an error, which the agent may see."""

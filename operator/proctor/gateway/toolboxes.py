@@ -20,6 +20,7 @@ from proctor.core.gatewaypolicy.tools import ToolPolicy
 from proctor.errors import InvalidInput
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.probing import ProbeCall, call_probe
+from proctor.gateway.provisioning import HOOK_FIELDS, Provisioned, Provisioning
 from proctor.gateway.reference_sql import ReferenceSql, plays_on_reference
 from proctor.gateway.shared_servers import SharedServer, SharedServers
 from proctor.gateway.toolbox import Toolbox
@@ -76,6 +77,7 @@ class Toolboxes:
         self._spec = spec
         self._pinned: dict[tuple[str, str], ToolListing] = {}
         self._shared = SharedServers(spec.launcher, spec.limits)
+        self._provisioning = Provisioning(spec.launcher, spec.limits)
 
     def open(self, attempt: Attempt) -> Toolbox:
         """Return the tools of an attempt, and begin to start its server.
@@ -130,7 +132,9 @@ class Toolboxes:
                 call = await call_probe(upstream, seen[-1].tools, error_field=spec.error_field)
             problem = _find_problem(failed, call)
             if problem:
-                log_tail = upstream.log_tail() or self._shared.log_tail(server, self._spec.datasets[scenario].database)
+                database = self._spec.datasets[scenario].database
+                logs = (part.log_tail(server, database) for part in (self._provisioning, self._shared))
+                log_tail = upstream.log_tail() or next(filter(None, logs), "")
                 return Probed(ToolListing(error=self._explain(server, problem, log_tail)), call)
         finally:
             await upstream.close()
@@ -143,7 +147,9 @@ class Toolboxes:
 
     def _explain(self, server: str, problem: str, log_tail: str) -> str:
         passwords = (dataset.password for dataset in self._spec.datasets.values())
-        secrets = [*self._spec.secrets.values(), *passwords]
+        # The longest first: a part of one may be a secret of its own.
+        known = {*self._spec.secrets.values(), *passwords, *self._provisioning.secrets}
+        secrets = sorted(known, key=len, reverse=True)
         # Cut and cleaned after the secrets are out: half a secret, or one with a sign changed, would be found no more.
         words = redact(problem, secrets)[:_MAX_WORDS]
         text = f"server {server!r}: {''.join(sign if sign.isprintable() else ' ' for sign in words)}"
@@ -175,27 +181,44 @@ class Toolboxes:
 
     async def _http_target(self, server: Server, http: HttpTransport, scenario: str) -> HttpTarget:
         headers = {header.name: self._header(server, header) for header in server.headers}
-        if http.url is not None:
-            url = urlsplit(str(http.url))
-            path = urlunsplit(("", "", url.path or "/", url.query, ""))
+        url = urlsplit(str(http.url)) if http.url is not None else None
+        path = http.path if url is None else urlunsplit(("", "", url.path or "/", url.query, ""))
+        if url is not None:
             address = HttpAddress(f"{url.scheme}://{url.netloc}")
-            return HttpTarget(server.name, address, path, headers, remote=True)
+        else:
+            address = await self._http_address(server, http, scenario)
+        provisioned = await self._provision(server, scenario, address)
+        return HttpTarget(
+            server.name, address, provisioned.path or path, provisioned.over(headers), remote=url is not None
+        )
+
+    async def _http_address(self, server: Server, http: HttpTransport, scenario: str) -> HttpAddress:
+        """Return where a server of ours listens; it is started if that is for us to do."""
         elsewhere = self._spec.toolboxes.get((server.name, scenario))
         if elsewhere is not None:
-            address = HttpAddress(f"http://{elsewhere[0]}:{elsewhere[1]}")
-            return HttpTarget(server.name, address, http.path, headers)
+            return HttpAddress(f"http://{elsewhere[0]}:{elsewhere[1]}")
         if http.command is None or http.port is None:
             raise InvalidInput(f"server {server.name!r}: on one machine http needs a url, or a command and a port")
         command = self._command(server, http.command)
-        shared = SharedServer(command, self._spec.datasets[scenario], http.port, http.path)
-        return HttpTarget(server.name, await self._shared.address(shared), http.path, headers)
+        return await self._shared.address(SharedServer(command, self._spec.datasets[scenario], http.port, http.path))
 
-    def _command(self, server: Server, command: tuple[str, ...]) -> ServerCommand:
+    async def _provision(self, server: Server, scenario: str, address: HttpAddress) -> Provisioned:
+        if server.provision is None:
+            return Provisioned()
+        dataset = self._spec.datasets[scenario]
+        hook = self._command(server, server.provision.command, fields=HOOK_FIELDS)
+        starts = self._shared.starts(server.name, dataset.database)
+        return await self._provisioning.prepare(hook, dataset, address, starts=starts)
+
+    def _command(
+        self, server: Server, command: tuple[str, ...], *, fields: Mapping[str, str] | None = None
+    ) -> ServerCommand:
+        named = {item.name: item.dataset.value for item in server.env if item.dataset is not None}
         return ServerCommand(
             server=server.name,
             command=tuple(command),
             values={item.name: self._value(server, item) for item in server.env if item.dataset is None},
-            dataset_fields={item.name: item.dataset.value for item in server.env if item.dataset is not None},
+            dataset_fields={**named, **(fields or {})},
             search_path=self._spec.search_path,
         )
 

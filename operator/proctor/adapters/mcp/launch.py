@@ -6,8 +6,9 @@ import asyncio
 import ctypes
 import os
 import signal
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from proctor.adapters.mcp.limits import McpLimits
@@ -15,6 +16,9 @@ from proctor.errors import Terminal
 
 LOG_TAIL_BYTES = 16 * 1024
 """Enough for a Python traceback, which is what a server that doesn't start leaves behind."""
+
+SERVER_URL = "PROCTOR_SERVER_URL"
+"""Tells a hook where the server that it prepares can be reached from where the hook runs: scheme, host and port."""
 
 _READ_BYTES = 64 * 1024
 _REAP_SECONDS = 2.0
@@ -116,6 +120,23 @@ class ServerLauncher(Protocol):
         self, command: ServerCommand, dataset: DatasetAccess, *, port: int
     ) -> tuple[LaunchedServer, HttpAddress]:
         """Start a server that listens on a port.
+
+        Raises:
+            Terminal: the command could not be run.
+        """
+        ...
+
+    def launch_hook(
+        self, command: ServerCommand, dataset: DatasetAccess, server: HttpAddress
+    ) -> AbstractAsyncContextManager[tuple[LaunchedServer, str]]:
+        """Run a program that prepares a server, beside that server; it is ended on leaving.
+
+        It comes with the address of the server that it was told.
+
+        Args:
+            command: what to run; `PROCTOR_SERVER_URL` is added to its environment.
+            dataset: the dataset that the server is prepared for.
+            server: where the server listens; nothing else but the dataset can be reached.
 
         Raises:
             Terminal: the command could not be run.
@@ -231,6 +252,22 @@ class PlainLauncher:
         """
         process = await self.launch(command, dataset, line_bytes=_READ_BYTES)
         return process, HttpAddress(f"http://127.0.0.1:{port}")
+
+    @asynccontextmanager
+    async def launch_hook(
+        self, command: ServerCommand, dataset: DatasetAccess, server: HttpAddress
+    ) -> AsyncIterator[tuple[PlainProcess, str]]:
+        """Run a program that prepares a server; it is ended on leaving.
+
+        Raises:
+            Terminal: the command could not be run.
+        """
+        values = {**command.values, SERVER_URL: server.base_url}
+        process = await self.launch(replace(command, values=values), dataset, line_bytes=_READ_BYTES)
+        try:
+            yield process, server.base_url
+        finally:
+            await process.terminate()
 
     def _die_with_parent(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -22,6 +22,8 @@ class McpLimits:
             other cells, and each costs it a parse.
         stray_lines: lines on standard output that are not JSON; servers print banners there, but not for ever.
         stop_seconds: between asking a process to end and killing its group.
+        hook_seconds: for a program that prepares a server; as long as a server may take to start.
+        hook_bytes: what that program may print; all but its last line is passed over.
     """
 
     start_seconds: float = 60.0
@@ -31,3 +33,5 @@ class McpLimits:
     notifications: int = 10_000
     stray_lines: int = 10_000
     stop_seconds: float = 5.0
+    hook_seconds: float = 60.0
+    hook_bytes: int = MIB

@@ -40,6 +40,7 @@ def add_server_rules(server: dict[str, Any]) -> None:
     _add(server, _exactly_one("stdio", "http"))
     _add(server, _exactly_one("allowedTools", "deniedTools"))
     _add(server, _rule("!has(self.headers) || has(self.http)", "headers need http"))
+    _add(server, _rule("!has(self.provision) || has(self.http)", "provision needs http"))
     image = "has(self.imageFrom) != has(self.stdio.image)"
     text = "on a cluster a stdio server needs exactly one of stdio.image and imageFrom"
     _add(server, _rule(f"!has(self.stdio) || {image}", text))
