@@ -189,6 +189,24 @@ class ComparisonStatus(Closed):
     )
 
 
+class AdaptiveStop(StrEnum):
+    """Why a run with adaptive replicates has no more of them."""
+
+    SETTLED = "Settled"  # the verdict is settled
+    MAX_REPLICATES = "MaxReplicates"  # it is not, and there may be no more
+    HALTED = "Halted"  # more would not settle it: the run was cancelled, an Error, or has no baseline
+
+
+class AdaptiveStatus(Closed):
+    """How far a run with adaptive replicates has grown; absent in a run of a fixed size."""
+
+    replicates: Count = Field(description="Replicates that it has by now.")
+    max_replicates: Count = Field(description="Most that it may have.")
+    block: Count = Field(description="Blocks that were begun; the first is the suite's replicates.")
+    blocks: Count = Field(description="Most blocks that there may be.")
+    stopped: AdaptiveStop | None = Field(default=None, description="Why there are no more; absent while there may be.")
+
+
 class ControlsStatus(Closed):
     """The worst score of each control."""
 
@@ -279,6 +297,7 @@ class EvalRunStatus(Closed):
     digests: RunDigests = Field(default=RunDigests(), description="What the run was fixed to before its first cell.")
     cells: CellCounts = Field(default=CellCounts(), description="Cells by how far they are.")
     outcomes: Outcomes = Field(default=Outcomes(), description="How ended cells ended.")
+    adaptive: AdaptiveStatus | None = Field(default=None, description="Of a suite with adaptive replicates.")
     arms: Annotated[tuple[ArmStatus, ...], Field(max_length=MAX_ARMS)] = Field(default=(), description="Per arm.")
     comparisons: Annotated[tuple[ComparisonStatus, ...], Field(max_length=MAX_ARMS)] = Field(
         default=(), description="Per candidate."

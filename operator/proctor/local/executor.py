@@ -113,6 +113,7 @@ class Executor:
             before is None
             or before.phase is not plan.status.phase
             or before.digests != plan.status.digests
+            or before.cells.total != plan.status.cells.total
             or plan.status.terminal
         )
         due = time.monotonic() - self._written_at >= _WRITE_SECONDS

@@ -8,11 +8,23 @@ from collections.abc import Iterable
 
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.ids import Arm, CellKey, Control
+from proctor.core.stats.sequential import plan_looks
 
 
-def expand_cells(spec: EvalSuiteSpec) -> tuple[CellKey, ...]:
-    """Return all cells of a suite, controls first: one oracle and one noop per scenario and server."""
-    return (*expand_controls(spec), *expand_judged(spec))
+def looks_of(spec: EvalSuiteSpec) -> tuple[int, ...]:
+    """Return the replicates after which a run's verdict may be settled; the last are the most that it may have."""
+    most = spec.replicates if spec.adaptive is None else spec.adaptive.max_replicates
+    return plan_looks(spec.replicates, most)
+
+
+def expand_cells(spec: EvalSuiteSpec, replicates: int | None = None) -> tuple[CellKey, ...]:
+    """Return all cells of a suite, controls first: one oracle and one noop per scenario and server.
+
+    Args:
+        spec: the suite.
+        replicates: how many a run of it has by now; None for those that it begins with.
+    """
+    return (*expand_controls(spec), *expand_judged(spec, replicates))
 
 
 def expand_controls(spec: EvalSuiteSpec) -> tuple[CellKey, ...]:
@@ -25,14 +37,15 @@ def expand_controls(spec: EvalSuiteSpec) -> tuple[CellKey, ...]:
     )
 
 
-def expand_judged(spec: EvalSuiteSpec) -> tuple[CellKey, ...]:
+def expand_judged(spec: EvalSuiteSpec, replicates: int | None = None) -> tuple[CellKey, ...]:
     """Return the cells that the verdict is about: scenario × server × model × replicate."""
+    count = spec.replicates if replicates is None else replicates
     return tuple(
         CellKey(scenario.name, server.name, model.name, replicate)
         for scenario in spec.scenarios
         for server in spec.servers
         for model in spec.models
-        for replicate in range(1, spec.replicates + 1)
+        for replicate in range(1, count + 1)
     )
 
 

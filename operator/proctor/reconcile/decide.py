@@ -41,8 +41,9 @@ def decide(run: RunSnapshot, observed: Observed, now: datetime) -> Plan:
     """
     if run.status.terminal:
         return _close(run, observed)
-    look = take_look(run, observed, now)
-    halt = find_halt(run, observed, now) or find_control_halt(run, look.progress)
+    halt = find_halt(run, observed, now)
+    look = take_look(run, observed, now, may_grow=halt is None)
+    halt = halt or find_control_halt(run, look.progress)
     if halt is not None:
         return _halt(look, halt)
     if look.ran and observed.grader.state is GraderState.FINISHED:
@@ -90,12 +91,14 @@ def _advance(look: Look) -> Plan:
     if not look.ran or grader.state is not GraderState.RUNNING:
         actions += plan_preparation(look.run.scenarios, look.observed)
     actions += _plan_endings(look)
-    if look.ran and grader.state is GraderState.RUNNING and not grader.finishing:
+    if look.ran and grader.state is GraderState.RUNNING and not grader.finishing and not look.awaits_growth:
         actions.append(FinishGrading())
     if is_fixed(look.run) and look.prepared and not look.run.suspend:
         parallelism = look.run.suite.parallelism
         actions += plan_starts(_runnable(look), look.by_key, run_uid=look.run.uid, parallelism=parallelism)
-    return _plan(look, actions, Sentence(verdict=Verdict.PENDING, reason="", summary=summarise_progress(look.progress)))
+    return _plan(
+        look, actions, Sentence(verdict=Verdict.PENDING, reason="", summary=summarise_progress(look.run, look.progress))
+    )
 
 
 def _plan_endings(look: Look) -> list[Action]:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from proctor.core.ids import CellKey
-from proctor.reconcile.cells import expand_cells
+from proctor.reconcile.extending import awaits_growth, read_grown_progress
 from proctor.reconcile.observed import Observed
 from proctor.reconcile.preparing import is_prepared, is_seeded
-from proctor.reconcile.progress import CellProgress, read_progress
+from proctor.reconcile.progress import CellProgress
 from proctor.reconcile.snapshot import RunSnapshot
 
 
@@ -18,7 +18,7 @@ class Look:
     """The run, what was seen of its children, and what follows from it for every cell.
 
     Attributes:
-        progress: of every cell, in the suite's order.
+        progress: of every cell that the run has by now, in the suite's order.
         now: the instant of the pass.
     """
 
@@ -48,12 +48,23 @@ class Look:
         return all(cell.ran for cell in self.progress)
 
     @property
+    def awaits_growth(self) -> bool:
+        """More cells may follow, once the grades are there that decide it."""
+        return awaits_growth(self.run, self.progress)
+
+    @property
     def by_key(self) -> dict[CellKey, CellProgress]:
         """Progress by cell."""
         return {cell.key: cell for cell in self.progress}
 
 
-def take_look(run: RunSnapshot, observed: Observed, now: datetime) -> Look:
-    """Derive every cell's progress from what was seen."""
-    cells = expand_cells(run.suite)
-    return Look(run, observed, read_progress(cells, observed, infra_retries=run.suite.limits.infra_retries), now)
+def take_look(run: RunSnapshot, observed: Observed, now: datetime, *, may_grow: bool = False) -> Look:
+    """Derive every cell's progress from what was seen.
+
+    Args:
+        run: the run.
+        observed: what was seen.
+        now: the instant of the pass.
+        may_grow: a further block of replicates may be begun now, where the suite allows one.
+    """
+    return Look(run, observed, read_grown_progress(run, observed, may_grow=may_grow), now)

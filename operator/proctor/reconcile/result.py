@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from proctor.api.run import EvalRun, JudgeStatus
+from proctor.api.run import AdaptiveStatus, AdaptiveStop, EvalRun, JudgeStatus
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.ids import CellKey
 from proctor.core.reports.table import ResultReport
@@ -19,6 +19,13 @@ from proctor.reconcile.rules import build_rules
 
 _DIGEST_DIGITS = 12
 """Of the suite's digest, for the seed of resampling: the same as the run's own order, so figures agree."""
+
+
+_STOPS: Mapping[AdaptiveStop, str] = {
+    AdaptiveStop.SETTLED: "then the verdict was settled",
+    AdaptiveStop.MAX_REPLICATES: "and the verdict is not settled",
+    AdaptiveStop.HALTED: "then the run was ended",
+}
 
 
 def report_result(
@@ -34,7 +41,8 @@ def report_result(
     """
     observations = [read_observation(cell) for cell in cells]
     judged = judged_only(observations)
-    rules = build_rules(suite, seed=_seed(run))
+    replicates = max((observation.cell.replicate for observation in judged), default=None)
+    rules = build_rules(suite, seed=_seed(run), replicates=replicates)
     arms, by_scenario = summarise_arms(judged, rules)
     return ResultReport(
         run=run.metadata.name,
@@ -48,6 +56,7 @@ def report_result(
         baseline=rules.baseline,
         programmatic=suite.judge.anthropic is None,
         judge=_describe_judge(run.status.judge),
+        growth=_describe_growth(run.status.adaptive),
         directory=directory,
     )
 
@@ -83,6 +92,16 @@ def _describe_judge(judge: JudgeStatus | None) -> str:
         return ""
     agreement = "" if judge.agreement is None else f", agreement {judge.agreement:.2f}"
     return f"judge {judge.model}, votes {judge.votes}{agreement}"
+
+
+def _describe_growth(adaptive: AdaptiveStatus | None) -> str:
+    if adaptive is None:
+        return ""
+    why = "" if adaptive.stopped is None else f", {_STOPS[adaptive.stopped]}"
+    return (
+        f"{adaptive.replicates} of at most {adaptive.max_replicates} replicates{why} "
+        f"(block {adaptive.block} of {adaptive.blocks}); 95 % over all blocks"
+    )
 
 
 def _seed(run: EvalRun) -> int:

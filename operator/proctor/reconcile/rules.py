@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 from proctor.api.gate import Baseline
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.stats.observations import BaselineArm, GateRules, Side
+from proctor.core.stats.sequential import tails_of
+from proctor.reconcile.cells import looks_of
 
 
-def build_rules(suite: EvalSuiteSpec, *, seed: int) -> GateRules:
+def build_rules(suite: EvalSuiteSpec, *, seed: int, replicates: int | None = None) -> GateRules:
     """Return what a suite holds its runs to.
 
     Args:
         suite: as the run froze it.
         seed: of resampling; the same wherever figures of one run are made, so that they agree.
+        replicates: that the run has when it is looked at; None for those that it began with.
     """
     gate = suite.gate
+    looks = looks_of(suite)
+    look = bisect_left(looks, min(replicates or looks[0], looks[-1]))
     return GateRules(
         minimum=None if gate.minimum is None else float(gate.minimum),
         max_drop=None if gate.max_drop is None else float(gate.max_drop),
@@ -28,6 +35,7 @@ def build_rules(suite: EvalSuiteSpec, *, seed: int) -> GateRules:
         played_through=frozenset(server.name for server in suite.servers if server.sql_tool is not None),
         scripted=scripted_models(suite),
         seed=seed,
+        tail=tails_of(looks)[look],
     )
 
 

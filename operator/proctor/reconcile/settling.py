@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 
 from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Estimate, Verdict
 from proctor.core.stats.controls import judge_controls
@@ -14,7 +15,9 @@ from proctor.core.stats.observations import (
     CellFate,
     Comparison,
     ControlScores,
+    GateRules,
     Interval,
+    Judgement,
     Observation,
     Reason,
     Settlement,
@@ -59,22 +62,46 @@ def settle_run(run: RunSnapshot, progress: Sequence[CellProgress]) -> Findings:
     return Findings(
         verdict=Verdict(settlement.verdict.value),
         reason=settlement.reason.value,
-        summary=settlement.summary + _explain_losses(settlement.reason, progress),
+        summary=settlement.summary + _explain_losses(settlement.reason, progress) + _explain_size(run, progress),
         arms=tuple(_render_arm(arm) for arm in settlement.arms),
         comparisons=tuple(_render_comparison(each, model_side=model_side) for each in settlement.comparisons),
         controls=_render_controls(settlement.controls),
     )
 
 
+def is_open(run: RunSnapshot, progress: Sequence[CellProgress]) -> bool:
+    """Say whether more replicates may settle what cells that are over do not."""
+    settlement = settle_progress(run, progress)
+    return settlement.verdict is Judgement.INCONCLUSIVE and settlement.reason is not Reason.NO_BASELINE
+
+
 def settle_progress(run: RunSnapshot, progress: Sequence[CellProgress]) -> Settlement:
     """Return the statistics of a run whose cells are over."""
-    return settle([observe_cell(cell) for cell in progress], build_rules(run.suite, seed=run.order_seed))
+    rules = build_rules(run.suite, seed=run.order_seed, replicates=_replicates_of(progress))
+    return _settle_once(tuple(observe_cell(cell) for cell in progress), rules)
 
 
-def summarise_progress(progress: Sequence[CellProgress]) -> str:
+@lru_cache(maxsize=4)
+def _settle_once(observations: tuple[Observation, ...], rules: GateRules) -> Settlement:
+    """Settle; passes that find nothing new ask again."""
+    return settle(observations, rules)
+
+
+def summarise_progress(run: RunSnapshot, progress: Sequence[CellProgress]) -> str:
     """Say in one line how far a run is."""
     done = sum(1 for cell in progress if cell.final)
-    return f"{done} of {len(progress)} cells done"
+    return f"{done} of {len(progress)} cells done{_explain_size(run, progress)}"
+
+
+def _explain_size(run: RunSnapshot, progress: Sequence[CellProgress]) -> str:
+    """Say how far a run with adaptive replicates has grown; nothing of one that has a fixed size."""
+    if run.suite.adaptive is None:
+        return ""
+    return f"; {_replicates_of(progress)} of at most {run.suite.adaptive.max_replicates} replicates"
+
+
+def _replicates_of(progress: Sequence[CellProgress]) -> int:
+    return max(cell.key.replicate for cell in progress)
 
 
 def observe_cell(cell: CellProgress) -> Observation:

@@ -9,6 +9,7 @@ from decimal import Decimal
 from proctor.api.run import CellCounts, EvalRunStatus, Failure, JudgeStatus, Outcomes, RunDigests, Verdict
 from proctor.core.trajectory.outcome import Outcome
 from proctor.reconcile.conditions import Standing, build_conditions
+from proctor.reconcile.extending import build_adaptive
 from proctor.reconcile.fixing import is_complete, is_fixed, read_digests
 from proctor.reconcile.look import Look
 from proctor.reconcile.phases import derive_phase
@@ -58,6 +59,7 @@ def build_status(look: Look, sentence: Sentence, findings: Findings | None) -> E
         digests=_fix_digests(look),
         cells=counts,
         outcomes=_build_outcomes(progress),
+        adaptive=build_adaptive(run, progress, sentence.verdict),
         arms=before.arms if findings is None else findings.arms,
         comparisons=before.comparisons if findings is None else findings.comparisons,
         controls=before.controls if findings is None else findings.controls,

@@ -16,10 +16,9 @@ def test_fields_without_effect_are_said_to_be_ignored() -> None:
         schedule="0 3 * * *",
         runOnChange=True,
         sandbox={"runtimeClassName": "gvisor"},
-        adaptive={"maxReplicates": 9},
     ).spec
     told = "\n".join(ignored_locally(spec))
-    for field in ("servers[0].stdio.image", "schedule", "runOnChange", "sandbox.runtimeClassName", "adaptive"):
+    for field in ("servers[0].stdio.image", "schedule", "runOnChange", "sandbox.runtimeClassName"):
         assert field in told
 
 

@@ -44,6 +44,7 @@ class ResultReport:
         baseline: what the candidates are compared with; None without one.
         programmatic: no judge took part in the scores.
         judge: who did, and how far its votes agree; empty without one.
+        growth: how many replicates were used, and why no more; empty for a run of a fixed size.
         directory: where run.json is; empty to leave it out.
     """
 
@@ -58,6 +59,7 @@ class ResultReport:
     baseline: BaselineArm | None
     programmatic: bool
     judge: str = ""
+    growth: str = ""
     directory: str = ""
 
 
@@ -198,6 +200,8 @@ def _footnotes(report: ResultReport) -> list[str]:
         notes.append("scores by checks alone, no judge")
     elif report.judge:
         notes.append(report.judge)
+    if report.growth:
+        notes.append(report.growth)
     if report.baseline is not None:
         notes.append("* baseline")
     if any(figures.score is not None and figures.score.deterministic for figures in report.by_scenario):

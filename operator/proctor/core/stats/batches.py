@@ -12,7 +12,6 @@ Four parts, each against an error that was measured (docs/statistics.md):
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -28,7 +27,6 @@ TINY = 1e-9
 """Scores have at most a few decimals; differences below this come from adding in binary."""
 
 _MOST_DEGREES = 200
-_T = np.array([math.inf, *(student_t(degrees) for degrees in range(1, _MOST_DEGREES + 1))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,13 @@ class _Moments:
 
 
 def estimate_batch(
-    strata: Sequence[Floats], bounds: Bounds, *, resamples: int, seed: int, honest: bool = True
+    strata: Sequence[Floats],
+    bounds: Bounds,
+    *,
+    resamples: int,
+    seed: int,
+    honest: bool = True,
+    tail: float = ONE_SIDE,
 ) -> Batch:
     """Return the mean of the scenarios' means and its interval, for each run.
 
@@ -82,10 +86,11 @@ def estimate_batch(
         resamples: of the bootstrap.
         seed: fixes resampling; all runs share its draws, which changes nothing for any one of them.
         honest: allow for what few cells may not have shown; False for figures that are reported, not used.
+        tail: chance to miss on one side, of what the values' spread decides.
     """
     moments = _measure(strata)
     mean = moments.means.mean(axis=1)
-    low, high = _varying_ends(strata, moments, resamples=resamples, seed=seed)
+    low, high = _varying_ends(strata, moments, resamples=resamples, seed=seed, tail=tail)
     if honest:
         low, high = _allow_for_constant(mean, low, high, moments=moments, bounds=bounds)
         unseen = unseen_share(moments.sizes.tolist(), UNSEEN)
@@ -111,10 +116,12 @@ def _measure(strata: Sequence[Floats]) -> _Moments:
     )
 
 
-def _varying_ends(strata: Sequence[Floats], moments: _Moments, *, resamples: int, seed: int) -> tuple[Floats, Floats]:
+def _varying_ends(
+    strata: Sequence[Floats], moments: _Moments, *, resamples: int, seed: int, tail: float
+) -> tuple[Floats, Floats]:
     mean, error = moments.means.mean(axis=1), moments.error
     varies = error > 0
-    student = np.where(varies, _T[np.clip(moments.degrees, 1, _MOST_DEGREES)], 0.0)
+    student = np.where(varies, _student(moments.degrees, tail), 0.0)
     low, high = mean - student * error, mean + student * error
     if varies.any():
         chosen = [values[varies] for values in strata]
@@ -122,6 +129,11 @@ def _varying_ends(strata: Sequence[Floats], moments: _Moments, *, resamples: int
         low[varies] = np.minimum(low[varies], ends[0])
         high[varies] = np.maximum(high[varies], ends[1])
     return low, high
+
+
+def _student(degrees: NDArray[np.int64], tail: float) -> Floats:
+    distinct, which = np.unique(np.clip(degrees, 1, _MOST_DEGREES), return_inverse=True)
+    return np.array([student_t(each, tail) for each in distinct.tolist()])[which.reshape(-1)]
 
 
 def _allow_for_constant(

@@ -96,10 +96,10 @@ def _compare(sides: _Sides, paired: _Paired, rules: GateRules) -> Comparison:
     if not paired.count:
         return bare
     scripted = rules.is_scripted(sides.candidate.arm, sides.opposite)
-    delta = estimate_mean(paired.strata, DIFFERENCE, seed=rules.seed, scripted=scripted)
+    delta = estimate_mean(paired.strata, DIFFERENCE, seed=rules.seed, scripted=scripted, tail=rules.tail)
     if not paired.complete:
         delta = unsize(delta, DIFFERENCE)
-    shape = Shape.of(paired.strata, delta) if delta.sized and not delta.deterministic else None
+    shape = Shape.of(paired.strata, delta, rules.tail) if delta.sized and not delta.deterministic else None
     return replace(
         bare,
         delta=delta,

@@ -87,7 +87,9 @@ def _summarise(arm: Arm, scenario: str | None, cells: Sequence[Observation], rul
 def _score_of(cells: Sequence[Observation], strata: list[list[float]], rules: GateRules) -> Interval | None:
     if not strata:
         return None
-    score = estimate_mean(strata, SCORE, seed=rules.seed, scripted=rules.is_scripted(cells[0].cell.arm))
+    score = estimate_mean(
+        strata, SCORE, seed=rules.seed, scripted=rules.is_scripted(cells[0].cell.arm), tail=rules.tail
+    )
     return score if len(strata) == len({cell.cell.scenario for cell in cells}) else unsize(score, SCORE)
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proctor.core.stats.observations import Bounds, Interval
+from proctor.core.stats.quantiles import ONE_SIDE
 
 if TYPE_CHECKING:
     from proctor.core.stats.batches import Batch
@@ -27,7 +28,9 @@ _TINY = 1e-9
 """Scores have at most a few decimals; differences below this come from adding in binary."""
 
 
-def estimate_mean(strata: Strata, bounds: Bounds, *, seed: int, scripted: bool = False) -> Interval:
+def estimate_mean(
+    strata: Strata, bounds: Bounds, *, seed: int, scripted: bool = False, tail: float = ONE_SIDE
+) -> Interval:
     """Return the mean of the scenarios' means with its interval.
 
     Args:
@@ -36,6 +39,7 @@ def estimate_mean(strata: Strata, bounds: Bounds, *, seed: int, scripted: bool =
         seed: fixes resampling, so that the same scores always give the same interval.
         scripted: no model that is asked has any chance in it, so values that do not vary are exact. Otherwise values
             that happen not to vary say little about what others would be.
+        tail: chance to miss on one side.
     """
     means = [math.fsum(values) / len(values) for values in strata]
     mean = math.fsum(means) / len(means)
@@ -44,7 +48,7 @@ def estimate_mean(strata: Strata, bounds: Bounds, *, seed: int, scripted: bool =
         return Interval(mean, bounds.low, bounds.high, count, sized=False)
     if scripted and all(max(values) - min(values) < _TINY for values in strata):
         return Interval(mean, mean, mean, count, deterministic=True)
-    batch = _estimate_one(strata, bounds, seed=seed)
+    batch = _estimate_one(strata, bounds, seed=seed, tail=tail)
     return Interval(
         mean,
         min(float(batch.low[0]), mean),
@@ -55,14 +59,14 @@ def estimate_mean(strata: Strata, bounds: Bounds, *, seed: int, scripted: bool =
     )
 
 
-def _estimate_one(strata: Strata, bounds: Bounds, *, seed: int, honest: bool = True) -> Batch:
+def _estimate_one(strata: Strata, bounds: Bounds, *, seed: int, honest: bool = True, tail: float = ONE_SIDE) -> Batch:
     # Commands that compute no statistics needn't load numpy.
     import numpy as np
 
     from proctor.core.stats.batches import estimate_batch
 
     rows = [np.asarray([values], dtype=np.float64) for values in strata]
-    return estimate_batch(rows, bounds, resamples=RESAMPLES, seed=seed, honest=honest)
+    return estimate_batch(rows, bounds, resamples=RESAMPLES, seed=seed, honest=honest, tail=tail)
 
 
 def unsize(interval: Interval, bounds: Bounds) -> Interval:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 
 from proctor.core.ids import Arm, CellKey
+from proctor.core.stats.quantiles import ONE_SIDE
 from proctor.core.trajectory.outcome import Outcome
 
 SUCCESS_AT = 0.7
@@ -93,6 +94,7 @@ class GateRules:
         scripted: models whose scores have no chance in them: only these can be exact.
         seed: fixes resampling.
         success_at: score from which a cell counts as a success, for pass^k.
+        tail: chance that an interval misses on one side; smaller in a run that is looked at more than once.
     """
 
     minimum: float | None = None
@@ -107,6 +109,7 @@ class GateRules:
     scripted: frozenset[str] = frozenset()
     seed: int = 0
     success_at: float = SUCCESS_AT
+    tail: float = ONE_SIDE
 
     def is_scripted(self, *arms: Arm) -> bool:
         """Say whether none of the arms has a model with any chance in it."""
@@ -164,7 +167,7 @@ DIFFERENCE = Bounds(-1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean and where it may lie, at 95 %.
+    """A mean and where it may lie, at 95 %; in a run that is looked at more than once, at 95 % over all looks.
 
     Attributes:
         mean: mean of the scenarios' means.

@@ -14,11 +14,12 @@ from proctor.core.stats.batches import TINY, estimate_batch
 from proctor.core.stats.chances import Chance
 from proctor.core.stats.observations import DIFFERENCE, Interval
 from proctor.core.stats.quantiles import Z_POWER
+from proctor.core.stats.sequential import plan_looks, tails_of
 from proctor.core.stats.sizing import Shape
 
 RUNS = 2000
-RESAMPLES = 500
-"""An eighth of a real run's: an end moves by less than the noise of the simulation itself."""
+RESAMPLES = 250
+"""A sixteenth of a real run's: an end moves by less than the noise of the simulation itself."""
 ENOUGH = 0.80
 """A size is enough when so many equal pairs pass, and so many drops of twice the limit fail."""
 _STEP = 1.08
@@ -27,23 +28,39 @@ _STEP = 1.08
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a run is."""
+    """How large a run is.
+
+    Attributes:
+        replicates: of every run; the most, where a run may stop before.
+        first: replicates after which it may stop, and after each block from there on; None where it may not.
+    """
 
     scenarios: int
     replicates: int
+    first: int | None = None
 
     @property
     def pairs(self) -> int:
         """Pairs of one candidate arm with its baseline."""
         return self.scenarios * self.replicates
 
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """Replicates at which the run is looked at."""
+        return plan_looks(self.replicates if self.first is None else min(self.first, self.replicates), self.replicates)
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Share of simulated runs with each verdict; the rest is Inconclusive."""
+    """Share of simulated runs with each verdict; the rest is Inconclusive.
+
+    Attributes:
+        replicates: how many a run took, on average.
+    """
 
     passed: float
     failed: float
+    replicates: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,7 @@ class Power:
 def simulate(
     chance: Chance, size: Size, *, drop: float, max_drop: float, runs: int = RUNS, honest: bool = True
 ) -> Rates:
-    """Return how often runs of a size pass and fail.
+    """Return how often runs of a size pass and fail, and what they take.
 
     Args:
         chance: where scores come from.
@@ -86,10 +103,23 @@ def simulate(
         np.round(chance.draw(random, shape, drop), 4) - np.round(chance.draw(random, shape, 0.0), 4)
         for _ in range(size.scenarios)
     ]
-    batch = estimate_batch(strata, DIFFERENCE, resamples=RESAMPLES, seed=1, honest=honest)
-    return Rates(
-        passed=float(np.mean(batch.low >= -max_drop - TINY)), failed=float(np.mean(batch.high < -max_drop - TINY))
-    )
+    passed = failed = 0
+    taken = 0
+    looks = size.looks
+    for look, tail in zip(looks, tails_of(looks), strict=True):
+        if look < 2:  # noqa: PLR2004 - one value says nothing about spread
+            continue
+        seen = [values[:, :look] for values in strata]
+        batch = estimate_batch(seen, DIFFERENCE, resamples=RESAMPLES, seed=1, honest=honest, tail=tail)
+        passes, fails = batch.low >= -max_drop - TINY, batch.high < -max_drop - TINY
+        is_open = ~(passes | fails)
+        passed += int(passes.sum())
+        failed += int(fails.sum())
+        taken += look * int((~is_open).sum() if look < size.replicates else len(is_open))
+        strata = [values[is_open] for values in strata]
+        if not is_open.any():
+            break
+    return Rates(passed / runs, failed / runs, taken / runs)
 
 
 def measure_power(chance: Chance, size: Size, *, max_drop: float, runs: int = RUNS) -> Power:
@@ -100,7 +130,9 @@ def measure_power(chance: Chance, size: Size, *, max_drop: float, runs: int = RU
     return Power(size, equal, limit, double)
 
 
-def find_size(chance: Chance, scenarios: int, *, max_drop: float, most: int, runs: int = RUNS) -> Power | None:
+def find_size(
+    chance: Chance, scenarios: int, *, max_drop: float, most: int, first: int | None = None, runs: int = RUNS
+) -> Power | None:
     """Return the least size that is enough, to about 8 %; None if none up to `most` replicates is.
 
     Args:
@@ -108,11 +140,12 @@ def find_size(chance: Chance, scenarios: int, *, max_drop: float, most: int, run
         scenarios: of the suite.
         max_drop: the gate's.
         most: replicates tried.
+        first: as `Size` has it.
         runs: how many are simulated per size.
     """
     replicates = _guess(chance.deviation * math.sqrt(2), scenarios, max_drop=max_drop, most=most)
     while replicates is not None and replicates <= most:
-        power = measure_power(chance, Size(scenarios, replicates), max_drop=max_drop, runs=runs)
+        power = measure_power(chance, Size(scenarios, replicates, first), max_drop=max_drop, runs=runs)
         if power.enough:
             return power
         replicates = max(replicates + 1, math.ceil(replicates * _STEP))

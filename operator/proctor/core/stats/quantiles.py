@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from statistics import NormalDist
 
 NORMAL = NormalDist()
@@ -15,19 +16,48 @@ UNSEEN = 0.05
 Z_POWER = NORMAL.inv_cdf(0.80)
 """A difference is called detectable when 80 of 100 runs would find it."""
 
-# Student's t at 0.975 for 1 to 12 degrees of freedom; beyond, the expansion below is right to three decimals.
-_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179)
+_MOST_EXACT = 60
+"""Degrees of freedom up to which Student's distribution is summed; beyond, the expansion is right to five decimals."""
+_HALVINGS = 80
 
 
-def student_t(degrees: int) -> float:
-    """Return Student's t at 0.975.
+@lru_cache(maxsize=8192)
+def student_t(degrees: int, tail: float = ONE_SIDE) -> float:
+    """Return the value that Student's t exceeds with a chance.
 
     Args:
         degrees: degrees of freedom, at least 1.
+        tail: the chance, above 0 and below one half.
     """
-    if degrees <= len(_T_975):
-        return _T_975[degrees - 1]
-    z = Z_TWO_SIDED
+    if degrees > _MOST_EXACT:
+        return _expand_t(degrees, -NORMAL.inv_cdf(tail))
+    low, high = 0.0, 1.0
+    while _student_tail(degrees, high) > tail:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        if _student_tail(degrees, middle) > tail:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _student_tail(degrees: int, value: float) -> float:
+    """Sum the distribution's finite series (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+    angle = math.atan2(value, math.sqrt(degrees))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2
+    term = cosine if odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for power in range(2 + odd, degrees, 2):
+        term *= (power - 1) / power * cosine**2
+        total += term
+    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return (1 - inside) / 2
+
+
+def _expand_t(degrees: int, z: float) -> float:
     # Cornish-Fisher expansion in 1/degrees (Abramowitz & Stegun 26.7.5).
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

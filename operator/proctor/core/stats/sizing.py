@@ -25,6 +25,7 @@ class Shape:
         constant: how many of them do not vary.
         level: mean of those.
         replicates: most in any scenario.
+        tail: chance that the interval misses on one side.
     """
 
     delta: Interval
@@ -32,18 +33,19 @@ class Shape:
     constant: int
     level: float
     replicates: int
+    tail: float = ONE_SIDE
 
     @classmethod
-    def of(cls, strata: Sequence[Sequence[float]], delta: Interval) -> Self:
+    def of(cls, strata: Sequence[Sequence[float]], delta: Interval, tail: float = ONE_SIDE) -> Self:
         """Return the shape of differences by scenario."""
         still = [values[0] for values in strata if max(values) - min(values) < _TINY]
         level = math.fsum(still) / len(still) if still else 0.0
-        return cls(delta, len(strata), len(still), level, max(len(values) for values in strata))
+        return cls(delta, len(strata), len(still), level, max(len(values) for values in strata), tail)
 
     def detectable(self) -> float:
         """Return the smallest drop that 80 of 100 runs of this size tell from none."""
         delta = self.delta
-        by_spread = (student_t(delta.degrees) + Z_POWER) * delta.error if delta.error else 0.0
+        by_spread = (student_t(delta.degrees, self.tail) + Z_POWER) * delta.error if delta.error else 0.0
         return min(1.0, max(by_spread, delta.mean - delta.low))
 
     def replicates_needed(self, max_drop: float | None) -> int | None:
@@ -69,7 +71,7 @@ class Shape:
         if not delta.error:
             return 0.0
         degrees = delta.degrees * (replicates - 1) // max(self.replicates - 1, 1)
-        return student_t(max(degrees, 1)) * delta.error * math.sqrt(self.replicates / replicates)
+        return student_t(max(degrees, 1), self.tail) * delta.error * math.sqrt(self.replicates / replicates)
 
     def _hidden(self, replicates: int, room: float) -> float:
         if not self.constant:
