@@ -8,12 +8,14 @@ USAGE_EXIT_CODE = 64
 
 def main() -> None:
     """Run the command line."""
+    import sys
+
     from typer._click.exceptions import UsageError
 
-    from proctor.cli.app import app
+    from proctor.cli.commands import build_app
 
     UsageError.exit_code = USAGE_EXIT_CODE
-    app()
+    build_app(sys.argv[1] if len(sys.argv) > 1 else None)()
 
 
 if __name__ == "__main__":

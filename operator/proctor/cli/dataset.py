@@ -41,6 +41,11 @@ Threads = Annotated[int, typer.Option(help="How many statements run at a time.",
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def register(root: typer.Typer) -> None:
+    """Add the group of commands."""
+    root.add_typer(app)
+
+
 @app.command()
 def seed(
     scenario: Scenario,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from proctor.cli.exits import explained
+
+if TYPE_CHECKING:
+    from proctor.core.reports.run_list import RunLine
+    from proctor.local.rundir import RunDir
 
 _DATA_DIR = Annotated[Path | None, typer.Option("--data-dir", help="Folder for engines, datasets and runs.")]
 
@@ -28,37 +32,42 @@ def list_all(
     with explained():
         from itertools import islice
 
+        from proctor.core.reports.run_list import render_runs
         from proctor.local.rundir import list_runs
         from proctor.settings import default_data_dir
 
-        runs_dir = (data_dir or default_data_dir()) / "runs"
-        rows = [_describe(directory) for directory in islice(list_runs(runs_dir), limit)]
+        root = (data_dir or default_data_dir()).expanduser().absolute()
+        found = list_runs(root / "runs")
+        lines = [_describe(directory, root) for directory in islice(found, limit)]
         if as_json:
-            typer.echo(json.dumps(rows, ensure_ascii=False))
+            typer.echo(json.dumps([line.to_json() for line in lines], ensure_ascii=False))
             return
-        if not rows:
-            typer.echo(f"no runs in {runs_dir}")
-        width = max((len(row["name"]) for row in rows), default=0)
-        for row in rows:
-            typer.echo(f"{row['name']:<{width}}  {row['verdict']:<12}  {row['cells']:>9}  {row['summary']}")
+        if not lines:
+            typer.echo(f"no runs in {root / 'runs'}")
+            return
+        typer.echo(render_runs(lines))
+        more = sum(1 for _ in found)
+        if more:
+            typer.echo(f"and {more} older: --limit {limit + more}")
 
 
-def _describe(directory: Any) -> dict[str, Any]:  # noqa: ANN401 - a RunDir; importing it here would load pydantic
+def _describe(directory: RunDir, data_dir: Path) -> RunLine:
+    from proctor.clock import utc_now
+    from proctor.core.reports.run_list import RunLine, describe_run
     from proctor.errors import Terminal
 
     try:
-        run = directory.read_run()
-    except Terminal as error:
-        return {"name": directory.name, "verdict": "?", "cells": "", "summary": str(error)}
-    status = run.status
-    cells = status.cells
-    done = cells.total - cells.running - cells.pending
-    return {
-        "name": directory.name,
-        "verdict": status.verdict.value,
-        "cells": f"{done}/{cells.total}",
-        "summary": status.summary,
-    }
+        head = directory.read_head()
+        line = describe_run(directory.name, head, now=utc_now(), goes_on=False)
+        if line.verdict == "Pending":
+            # Looked up for open runs only: most lists have none, and it loads more than the rest.
+            from proctor.local.locks import read_holder
+
+            goes_on = read_holder(data_dir) == directory.name
+            line = describe_run(directory.name, head, now=utc_now(), goes_on=goes_on)
+    except (Terminal, ValueError, TypeError) as error:
+        return RunLine(name=directory.name, reason="can't be read", summary=str(error))
+    return line
 
 
 def cancel(

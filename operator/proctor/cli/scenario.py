@@ -20,6 +20,11 @@ Scenarios = Annotated[Path | None, typer.Option(help="Folder with scenario folde
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def register(root: typer.Typer) -> None:
+    """Add the group of commands."""
+    root.add_typer(app)
+
+
 @app.command("ls")
 def list_all(scenarios: Scenarios = None, as_json: Json = False) -> None:
     """List the scenarios that there are."""

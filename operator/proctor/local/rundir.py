@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from pydantic import ValidationError
-
-from proctor.api.fields import NameRef
-from proctor.api.run import EvalRun, EvalRunSpec
-from proctor.api.suite import EvalSuiteSpec, Metadata
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.durable import translate_os_error, write_atomic
+
+# Listing runs must not load the types of a run and a suite: that takes longer than reading a hundred of them.
+if TYPE_CHECKING:
+    from proctor.api.run import EvalRun
+    from proctor.api.suite import EvalSuiteSpec
 
 SUITE_DIGEST_ANNOTATION = "proctor.dev/suite-digest"
 """Digest of the suite as it was asked for, before anything was resolved: what a resumed run is found by."""
 
 _MAX_SUITE_PART = 30
 LAST = "last"
+_RUN_BEGINS = re.compile(r'\s*\{\s*"run":\s*', re.ASCII)
+_HEAD_BYTES = 64 << 10
+"""What a status with some arms takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +94,37 @@ class RunDir:
         Raises:
             Terminal: it can't be read, or is not what this program writes.
         """
+        return self._parse_run(self.read_head())
+
+    def read_head(self) -> dict[str, Any]:
+        """Read the run as JSON, without parsing the cells that follow it.
+
+        Raises:
+            Terminal: it can't be read.
+        """
+        size = _HEAD_BYTES
         try:
-            return EvalRun.model_validate(self._load(self.run_file)["run"])
-        except (ValidationError, KeyError, TypeError) as e:
-            raise Terminal(f"reading run {self.name}: {self.run_file} is not a run that this version writes") from e
+            with self.run_file.open("rb") as file:
+                text = file.read(size)
+                # A cut is never inside a number, the one thing that could end too early: the run is an object.
+                while (head := _parse_head(text)) is None and (more := file.read(size)):
+                    text += more
+                    size *= 4
+        except OSError as e:
+            raise translate_os_error(e, f"reading {self.run_file}") from e
+        if head is None:
+            raise Terminal(f"reading {self.run_file}: it is not what this version writes")
+        return head
+
+    def read_whole(self) -> tuple[EvalRun, list[dict[str, Any]]]:
+        """Read the run and its cells, of one moment.
+
+        Raises:
+            Terminal: they can't be read, or are not what this program writes.
+        """
+        whole = self._load(self.run_file)
+        cells = whole.get("cells")
+        return self._parse_run(whole.get("run")), cells if isinstance(cells, list) else []
 
     def read_cells(self) -> list[dict[str, Any]]:
         """Read the cells of the run as they were last written.
@@ -110,10 +141,24 @@ class RunDir:
         Raises:
             Terminal: it can't be read, or is not what this program writes.
         """
+        from pydantic import ValidationError
+
+        from proctor.api.suite import EvalSuiteSpec
+
         try:
             return EvalSuiteSpec.model_validate(self._load(self.suite_file))
         except ValidationError as e:
             raise Terminal(f"reading run {self.name}: {self.suite_file} is not a suite of this version") from e
+
+    def _parse_run(self, values: object) -> EvalRun:
+        from pydantic import ValidationError
+
+        from proctor.api.run import EvalRun
+
+        try:
+            return EvalRun.model_validate(values)
+        except ValidationError as e:
+            raise Terminal(f"reading run {self.name}: {self.run_file} is not a run that this version writes") from e
 
     def _load(self, path: Path) -> dict[str, Any]:
         try:
@@ -142,6 +187,10 @@ def create_run(
     Raises:
         Terminal: the disk refuses.
     """
+    from proctor.api.fields import NameRef
+    from proctor.api.run import EvalRun, EvalRunSpec
+    from proctor.api.suite import Metadata
+
     name = f"{suite_name[:_MAX_SUITE_PART].rstrip('-.')}-{now:%y%m%d-%H%M%S}-{secrets.token_hex(2)}"
     run = EvalRun(
         metadata=Metadata(
@@ -203,3 +252,16 @@ def find_run(runs_dir: Path, name: str) -> RunDir:
         names = ", ".join(directory.name for directory in matches[:5])
         raise InvalidInput(f"run {name!r} may be {names}: give more of its name")
     return matches[0]
+
+
+def _parse_head(text: bytes) -> dict[str, Any] | None:
+    """Return the run that a run.json begins with; None where the text does not hold all of it."""
+    shown = text.decode("utf-8", "ignore")
+    begin = _RUN_BEGINS.match(shown)
+    if begin is None:
+        return None
+    try:
+        head, _ = json.JSONDecoder().raw_decode(shown, begin.end())
+    except ValueError:
+        return None
+    return head if isinstance(head, dict) else None
