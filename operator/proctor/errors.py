@@ -3,6 +3,7 @@
     ProctorError
     ├── Retryable     the same attempt may succeed later
     ├── Terminal      it will never succeed: report and stop
+    │   └── DiskFull  … unless a person makes room: a run stops, and can be resumed
     └── InvalidInput  the caller's input is at fault: say which field, and how to mend it
 
 Every message names the kind of object, its name, and what was being attempted. Foreign exceptions are translated
@@ -31,6 +32,20 @@ class Retryable(ProctorError):  # noqa: N818 - named for what happens next, not 
 
 class Terminal(ProctorError):  # noqa: N818 - as above
     """No retry can help."""
+
+
+class DiskFull(Terminal):
+    """There is no room on a disk.
+
+    Args:
+        attempted: what was being done, and where.
+    """
+
+    def __init__(self, attempted: str) -> None:
+        super().__init__(
+            f"{attempted}: the disk is full; free some space, then give the same command again, "
+            "or choose another --data-dir"
+        )
 
 
 class InvalidInput(ProctorError):  # noqa: N818 - as above

@@ -69,13 +69,18 @@ class Machine:
 
     root: Path
     environment: dict[str, str] = field(default_factory=dict)
+    prefix: tuple[str, ...] = ()
+    """What commands are started through."""
+    seen: Path | None = None
+    """The root as this process sees it, if commands see another disk there."""
 
     @property
     def data_dir(self) -> Path:
-        return self.root / "data"
+        return (self.seen or self.root) / "data"
 
     def write_suite(self, suite: dict[str, Any]) -> Path:
-        path = self.root / f"{suite['metadata']['name']}.json"
+        # Beside a disk of its own, not on it: what fills the one must not touch the other.
+        path = (self.root.parent if self.seen else self.root) / f"{suite['metadata']['name']}.json"
         path.write_text(json.dumps(suite))  # YAML is a superset of JSON
         return path
 
@@ -83,7 +88,7 @@ class Machine:
         """Start `proctor` with these arguments, in a process group of its own."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ANTHROPIC")}
         return subprocess.Popen(
-            [sys.executable, "-m", "proctor", *arguments, "--data-dir", str(self.data_dir)],
+            [*self.prefix, sys.executable, "-m", "proctor", *arguments, "--data-dir", str(self.root / "data")],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

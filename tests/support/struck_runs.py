@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from support.local_runs import Machine, folder_of, kill, list_descendants, make_
 from support.messages_server import KEY, Message, MessagesServer, Play, play_policy, serve_messages
 
 POLICIES = ("newest", "loudest")
+MODEL_ASKED, JUDGE_ASKED = "a model was asked", "the judge was asked"
+TRIAL = 6
+"""How often the judge is asked before any answer: three planted ones, in two orders."""
 _JUDGE = "claude-judge"
 _SECRET = {"name": "anthropic", "key": "api-key"}
 _RUN_SECONDS = 150
@@ -50,17 +53,23 @@ class Striker:
     """Counts the events of a run, a line of progress or a request to a model each, and kills when it is time.
 
     Whoever notes an event waits until the kill is done: the line is not read on, the request not answered.
+
+    Attributes:
+        points: the kills that are still to come.
+        watch: told of each event: the line, or whose request it is.
     """
 
     points: list[Point] = field(default_factory=list)
     events: int = 0
     struck: list[tuple[int, Victim]] = field(default_factory=list)
     process: subprocess.Popen[str] | None = None
+    watch: Callable[[str], None] = lambda _: None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def note(self) -> None:
+    def note(self, what: str) -> None:
         with self._lock:
             self.events += 1
+            self.watch(what)
             if self.points and self.events >= self.points[0].event and self._strike(self.points[0]):
                 self.points.pop(0)
 
@@ -113,12 +122,12 @@ class Stage:
         self.striker.points, self.striker.events, self.striker.struck = list(points), 0, []
         codes = []
         while not codes or codes[-1] == -signal.SIGKILL:
-            code, err = self._run_once(suite, *(["--new"] if new and not codes else []))
+            code, err = self.run_once(suite, *(["--new"] if new and not codes else []))
             codes.append(code)
         assert codes[-1] in {0, 1, 2}, f"{self.striker.struck}: {err}"
         return self.machine.last_run()
 
-    def _run_once(self, suite: Path, *options: str) -> tuple[int, str]:
+    def run_once(self, suite: Path, *options: str) -> tuple[int, str]:
         hosts = ("--allow-host", self.provider.host, "--allow-host", self.judge.host)
         process = self.machine.start("run", str(suite), *hosts, *options)
         self.striker.process = process
@@ -128,7 +137,7 @@ class Stage:
         assert process.stderr is not None
         for line in process.stderr:
             lines.append(line)
-            self.striker.note()
+            self.striker.note(line)
         late = not watchdog.is_alive()
         watchdog.cancel()
         process.communicate()
@@ -142,17 +151,19 @@ def open_stage(machine: Machine) -> Iterator[Stage]:
     striker = Striker()
     scenario = shipped_scenarios_dir() / "error-root-cause"
     plays = {policy: play_policy(scenario, policy, {"query": "sql"}) for policy in POLICIES}
-    with_key = Machine(machine.root, {"ANTHROPIC_API_KEY": KEY})
+    with_key = replace(machine, environment={"ANTHROPIC_API_KEY": KEY})
     with (
-        serve_messages(_noted(striker, lambda body: plays[body["model"]](body)), models=frozenset(plays)) as provider,
-        serve_messages(_noted(striker, honest()), models=frozenset({_JUDGE})) as judge,
+        serve_messages(
+            _noted(striker, MODEL_ASKED, lambda body: plays[body["model"]](body)), models=frozenset(plays)
+        ) as provider,
+        serve_messages(_noted(striker, JUDGE_ASKED, honest()), models=frozenset({_JUDGE})) as judge,
     ):
         yield Stage(with_key, provider, judge, striker)
 
 
-def _noted(striker: Striker, play: Play) -> Play:
+def _noted(striker: Striker, what: str, play: Play) -> Play:
     def noting(body: Message) -> Message:
-        striker.note()
+        striker.note(what)
         return play(body)
 
     return noting

@@ -7,7 +7,12 @@ import errno
 import os
 from pathlib import Path
 
-from proctor.errors import Terminal
+from proctor.errors import DiskFull, Terminal
+
+LEAST_FREE_BYTES = 32 << 20
+"""With less, a run stops: an engine that meets a full disk in the middle of a merge says so in many ways, or dies."""
+
+_MEBIBYTE = 1 << 20
 
 
 def write_atomic(path: Path, body: bytes) -> None:
@@ -31,22 +36,57 @@ def write_atomic(path: Path, body: bytes) -> None:
 
 
 def append_line(descriptor: int, line: bytes, path: Path) -> None:
-    """Append one line and wait until it is on the disk.
+    """Append one line, whole or not at all, and wait until it is on the disk.
 
     Raises:
         Terminal: it could not be written, with what to do about it.
     """
+    size = os.fstat(descriptor).st_size
+    rest = memoryview(line + b"\n")
     try:
-        os.write(descriptor, line + b"\n")
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
         os.fdatasync(descriptor)
     except OSError as e:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
         raise translate_os_error(e, f"appending to {path}") from e
+
+
+def drop_torn_line(descriptor: int) -> None:
+    """Cut what follows the last line's end: its writer was killed, and the next line must not follow half of one."""
+    size = os.fstat(descriptor).st_size
+    body = os.pread(descriptor, size, 0)
+    whole = body.rfind(b"\n") + 1
+    if whole < size:
+        os.ftruncate(descriptor, whole)
+
+
+def check_room(folder: Path) -> None:
+    """Look how much room the disk of a folder has left.
+
+    Args:
+        folder: need not be there yet.
+
+    Raises:
+        DiskFull: less than a run needs to end in order.
+    """
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        found = os.statvfs(there)
+    except OSError:
+        return  # whoever writes there will say what is wrong
+    free = found.f_bavail * found.f_frsize
+    if free < LEAST_FREE_BYTES:
+        raise DiskFull(
+            f"data dir {folder}: {free // _MEBIBYTE} MiB are free, and {LEAST_FREE_BYTES // _MEBIBYTE} MiB is the least"
+        )
 
 
 def translate_os_error(error: OSError, attempted: str) -> Terminal:
     """Say what an operating system's error means for a person."""
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return Terminal(f"{attempted}: the disk is full; free some space, or choose another --data-dir")
+        return DiskFull(attempted)
     if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
         return Terminal(f"{attempted}: not allowed ({error.strerror}); choose another --data-dir")
     return Terminal(f"{attempted}: {error.strerror}")

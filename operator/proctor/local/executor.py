@@ -12,7 +12,7 @@ from typing import Protocol
 from proctor.api.run import EvalRunStatus
 from proctor.clock import Clock, utc_now
 from proctor.errors import Retryable, Terminal
-from proctor.local.world import World
+from proctor.local.world import DISK_FULL, World
 from proctor.reconcile.decide import decide
 from proctor.reconcile.ending import next_deadline
 from proctor.reconcile.observed import Observed
@@ -62,6 +62,7 @@ class Executor:
         changed: set whenever something happened.
         stop_asked: set to leave the run as it is, Pending.
         is_cancelled: tells whether a person asked to cancel.
+        check_room: raises `DiskFull` once the data dir's disk has too little room.
         report: called after every pass.
         clock: tells the time.
     """
@@ -71,6 +72,7 @@ class Executor:
     changed: asyncio.Event
     stop_asked: asyncio.Event
     is_cancelled: Callable[[], bool]
+    check_room: Callable[[], None]
     report: Callable[[PassReport], None]
     clock: Clock = utc_now
     _written: EvalRunStatus | None = None
@@ -81,7 +83,7 @@ class Executor:
         """Pass until the run is terminal and its children are gone, or until asked to stop.
 
         Raises:
-            Terminal: the status could not be written.
+            Terminal: the status could not be written, or the disk is full: no verdict then, for the run can go on.
         """
         while not self.stop_asked.is_set():
             self.changed.clear()
@@ -91,6 +93,8 @@ class Executor:
             except Retryable as error:
                 await self._wait(error.delay)
                 continue
+            if not run.status.terminal:
+                self._refuse_full_disk(observed)
             plan = decide(run, observed, self.clock())
             run = self._keep(run, plan, observed)
             await self._apply(run, plan)
@@ -102,6 +106,12 @@ class Executor:
             if not again:
                 await self._wait(self._patience(run, observed))
         return run
+
+    def _refuse_full_disk(self, observed: Observed) -> None:
+        for fault in observed.faults:
+            if fault.reason == DISK_FULL:
+                raise Terminal(fault.message)
+        self.check_room()
 
     def _with_request(self, run: RunSnapshot) -> RunSnapshot:
         return replace(run, cancel=True) if not run.cancel and self.is_cancelled() else run

@@ -12,7 +12,7 @@ from typing import Self
 
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.errors import Terminal
-from proctor.local.durable import append_line, translate_os_error
+from proctor.local.durable import append_line, drop_torn_line, translate_os_error
 
 
 class AttemptJournal:
@@ -35,7 +35,8 @@ class AttemptJournal:
             Terminal: the file can't be opened.
         """
         try:
-            self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            drop_torn_line(self._descriptor)
         except OSError as e:
             raise translate_os_error(e, f"opening {self._path}") from e
         return self

@@ -14,9 +14,10 @@ from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import utc_now
 from proctor.core.seeding.record import DatasetRecord
-from proctor.errors import InvalidInput, Retryable, Terminal
+from proctor.errors import DiskFull, InvalidInput, Retryable, Terminal
 from proctor.local.background import Background
-from proctor.local.datasets import SeedRequest, engine_dir, ensure_dataset, find_dataset
+from proctor.local.dataset_files import SeedRequest, engine_dir, find_dataset
+from proctor.local.datasets import ensure_dataset
 from proctor.local.engine import Access, clone_dataset
 from proctor.local.kept_engine import KeptEngine
 from proctor.reconcile.observed import DatasetSeen, Readiness
@@ -271,6 +272,9 @@ class RunDatasets:
                 dataset.record = await self._house.ensure(dataset.request, note)
             except (InvalidInput, Terminal, Retryable) as error:
                 dataset.message = str(error)
+                if isinstance(error, DiskFull):
+                    self.faults.append(error)
+                    return
                 # An engine that is killed while it starts is as accidental as one that is killed later.
                 if isinstance(error, InvalidInput) or attempt == _MAX_SEEDINGS:
                     dataset.prepared = Readiness.FAILED

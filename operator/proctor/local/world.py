@@ -10,7 +10,7 @@ from typing import Protocol, assert_never
 
 from proctor.clock import utc_now
 from proctor.core.ids import AttemptKey
-from proctor.errors import Retryable, Terminal
+from proctor.errors import DiskFull, Retryable, Terminal
 from proctor.local.agents import Agents
 from proctor.local.background import Background
 from proctor.local.gateway import Gateway
@@ -33,6 +33,9 @@ from proctor.reconcile.plan import (
     StopAttempt,
 )
 from proctor.reconcile.snapshot import RunSnapshot
+
+DISK_FULL = "DiskFull"
+"""The reason of a fault that ends the command, and not the run."""
 
 _POLL_SECONDS = 0.1
 _WITHDRAW_SECONDS = 12.0
@@ -231,5 +234,4 @@ class World:
 
 def to_fault(error: Terminal) -> FaultSeen:
     """Name the kind of a failure that no retry can mend."""
-    text = str(error)
-    return FaultSeen("DiskFull" if "disk is full" in text else "InfrastructureFailed", text)
+    return FaultSeen(DISK_FULL if isinstance(error, DiskFull) else "InfrastructureFailed", str(error))

@@ -43,6 +43,9 @@ _PASSING_CODES = frozenset({
 })  # fmt: skip
 """Codes of ClickHouse that say nothing against the request: the same one may succeed later."""
 
+_FULL = "No space left on device"
+"""Comes under codes that elsewhere mean a broken disk; whoever makes room gets the same rows."""
+
 
 class ClickHouseError(Terminal):
     """ClickHouse refused a request that no repetition can save.
@@ -181,7 +184,7 @@ def _translated(attempt: str) -> Iterator[None]:
         raise InvalidInput(f"{attempt}: {_shown(error)}") from error
     except DriverError as error:
         code = getattr(error, "code", None)
-        if code in _PASSING_CODES or (code is None and _is_transport(error)):
+        if code in _PASSING_CODES or _FULL in str(error) or (code is None and _is_transport(error)):
             raise Retryable(f"{attempt}: {_shown(error)}") from error
         raise ClickHouseError(f"{attempt}: {_shown(error)}", code=code) from error
     except (TimeoutError, aiohttp.ClientError, OSError) as error:

@@ -17,7 +17,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.errors import Retryable, Terminal
+from proctor.errors import DiskFull, Retryable, Terminal
 
 Settings = Mapping[str, int | str]
 
@@ -25,8 +25,11 @@ _MESSAGE_LIMIT = 600
 _STATEMENT_SECONDS = 3600.0
 """One INSERT of a slow, shared ClickHouse; the wait ends at once when the connection does."""
 
-_PASSING_CODES = frozenset({"202", "209", "210", "236", "241", "243", "252", "394"})
-"""ClickHouse's numbers for "not now": busy, network, stopping, out of memory or space, too many parts, killed."""
+_PASSING_CODES = frozenset({"202", "209", "210", "236", "241", "252", "394"})
+"""ClickHouse's numbers for "not now": busy, network, stopping, out of memory, too many parts, killed."""
+
+_NO_SPACE, _FULL = "243", b"No space left on device"
+"""Its number for a disk on which it can't reserve room, and its words for one that is full under several others."""
 
 _COMMON: dict[str, int | str] = {
     # A statement carries the fleet and its look-up tables as literals.
@@ -68,6 +71,7 @@ class HttpSession:
 
         Raises:
             Retryable: the server could not be reached, went away, or can't do it now.
+            DiskFull: it has no room.
             Terminal: the server refused the statement.
         """
         await self._send(sql, settings or {}, "TabSeparated")
@@ -96,6 +100,8 @@ class HttpSession:
             connection.close()
         if status == http.client.OK and not code:
             return body
+        if code == _NO_SPACE or _FULL in body:
+            raise DiskFull(f"ClickHouse {self._endpoint}: {sql[:60]!r}")
         message = f"ClickHouse {self._endpoint}: {sql[:60]!r}: {_cut(body)}"
         raise Retryable(message) if code in _PASSING_CODES else Terminal(message)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -15,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.errors import Terminal
+from proctor.errors import DiskFull, Terminal
+from proctor.local.durable import translate_os_error
 from proctor.local.engine import serve
 from proctor.local.engine.config import (
     ADMIN,
@@ -29,6 +31,7 @@ from proctor.local.engine.config import (
 from proctor.local.engine.discovery import find_engine
 
 _START_SECONDS = 60.0  # a data folder after a crash is checked part by part before the listeners open
+_FULL = os.strerror(errno.ENOSPC)
 _STOP_SECONDS = 5.0
 _LOG_TAIL_BYTES = 2000
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH")
@@ -150,8 +153,15 @@ def _make_order(path: Path, log: Path, access: Access, *, limits: EngineLimits, 
 async def _launch(order: _Order) -> asyncio.subprocess.Process:
     if await find_engine(order.path):
         raise Terminal(f"engine {order.path}: another process is serving this data folder")
-    order.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    order.log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        order.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        order.log.parent.mkdir(parents=True, exist_ok=True)
+        return await _spawn(order)
+    except OSError as error:
+        raise translate_os_error(error, f"starting the engine of {order.path}") from error
+
+
+async def _spawn(order: _Order) -> asyncio.subprocess.Process:
     environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     with _stderr_path(order.log).open("wb") as stderr:
         process = await asyncio.create_subprocess_exec(
@@ -177,11 +187,15 @@ async def _await_ready(kind: type[Engine], process: asyncio.subprocess.Process, 
         raise Terminal(f"engine {order.path}: not ready after {_START_SECONDS:.0f} s") from error
     if not line:
         code = await process.wait()
-        raise Terminal(f"engine {order.path}: ended at start with code {code}: {_stderr_tail(order.log)}")
+        raise _not_started(order, f"ended at start with code {code}: {_stderr_tail(order.log)}")
     message = json.loads(line)
     if "error" in message:
-        raise Terminal(f"engine {order.path}: can't start: {message['error'] or _stderr_tail(order.log)}")
+        raise _not_started(order, f"can't start: {message['error'] or _stderr_tail(order.log)}")
     return kind(process, order, port=message["port"], tcp_port=message["tcp_port"])
+
+
+def _not_started(order: _Order, why: str) -> Terminal:
+    return DiskFull(f"starting the engine of {order.path}") if _FULL in why else Terminal(f"engine {order.path}: {why}")
 
 
 def _stderr_path(log: Path) -> Path:
