@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -170,6 +171,12 @@ async def run_odd_http(*args: str) -> AsyncIterator[int]:
         process.kill()
         await process.wait()
         process._transport.close()  # type: ignore[attr-defined]
+
+
+def find_free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def is_alive(pid: int) -> bool:

@@ -28,6 +28,7 @@ HOOK_FIELDS = {f"PROCTOR_DATASET_{field_.name}": field_.value for field_ in Data
 _MAX_LINE = 64 * 1024
 _MAX_HEADERS = 32
 _READ_BYTES = 64 * 1024
+_LOOK_SECONDS = 0.2
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LEAST_SECRET = 6
 """Shorter words of a header, such as `Basic`, are no secrets, and to take them out would spoil every message."""
@@ -127,7 +128,7 @@ class Provisioning:
         printed = bytearray()
         try:
             async with asyncio.timeout(self._limits.hook_seconds):
-                while piece := await hook.reader.read(_READ_BYTES):
+                while piece := await _next_piece(hook):
                     printed += piece
                     if len(printed) > self._limits.hook_bytes:
                         raise HookError(f"printed more than {self._limits.hook_bytes} bytes")
@@ -140,6 +141,17 @@ class Provisioning:
         if hook.exit_code() != 0:
             raise HookError(f"failed: {said}")
         return line
+
+
+async def _next_piece(hook: LaunchedServer) -> bytes:
+    """Return what a hook prints next; nothing once it has ended, even if a child of its holds its output open."""
+    while True:
+        try:
+            async with asyncio.timeout(_LOOK_SECONDS):
+                return await hook.reader.read(_READ_BYTES)
+        except TimeoutError:
+            if hook.exit_code() is not None:
+                return b""
 
 
 class HookError(Exception):
