@@ -15,10 +15,12 @@ class Step:
     Attributes:
         text: what and why.
         command: what to type; empty where nothing is.
+        cell: the cell to look at; empty where none is.
     """
 
     text: str
     command: str = ""
+    cell: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _after_fail(run: RunFacts, reason: str) -> tuple[Step, ...]:
     else:
         steps.append(Step("Look at the candidate's lowest cells first: which marks are missing, and after which call."))
     if worst:
-        steps.append(Step("The lowest is", f"proctor show {run.result.run} {worst}"))
+        steps.append(Step("The lowest is", cell=worst))
     steps.append(Step("Then at Tools: errors by class, and tools given up after an error, are the usual causes."))
     return tuple(steps)
 

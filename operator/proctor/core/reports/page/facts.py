@@ -13,6 +13,8 @@ from proctor.core.stats.tools import ToolFigures
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 
+_TINY = 1e-9
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -66,6 +68,12 @@ class ControlFacts:
     server: str
     oracle: Decimal | None
     noop: Decimal | None
+
+    def in_line(self, limits: RunLimits) -> bool:
+        """Say whether both scores are as they must be."""
+        if self.oracle is None or self.noop is None:
+            return False
+        return float(self.oracle) >= limits.oracle_at_least - _TINY and float(self.noop) <= limits.noop_at_most + _TINY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ def render_page(run: RunFacts) -> str:
         run: what there is to show; any text in it may be hostile.
     """
     script, style = _read_asset("report.js"), _read_asset("report.css")
+    difference_axis, differences = sections.tabulate_differences(run)
     return (
         _environment()
         .get_template("report.html.j2")
@@ -39,12 +40,13 @@ def render_page(run: RunFacts) -> str:
             advice=advise(run),
             scores=sections.tabulate_scores(run),
             score_axis=plots.score_axis(run.limits.minimum),
-            differences=sections.tabulate_differences(run),
-            difference_axis=sections.find_difference_axis(run),
+            differences=differences,
+            difference_axis=difference_axis,
             tools=sections.tabulate_tools(run),
             most_tools=sections.MOST_TOOLS,
             outcomes=sections.tabulate_outcomes(run),
             costs=sections.tabulate_costs(run),
+            controls_in_line=all(each.in_line(run.limits) for each in run.controls),
             lost=sections.list_lost(run),
             replicates=sections.count_replicates(run),
             total_tokens=sum(cell.tokens for cell in run.cells),

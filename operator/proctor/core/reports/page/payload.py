@@ -18,8 +18,8 @@ _MOST_LINE = 600
 _MOST_NAME = 120
 
 _ANSWERED: Mapping[AnswerSource, str] = {
-    AnswerSource.PUT: "sent as the answer",
-    AnswerSource.LAST_TEXT: "the last thing the model said",
+    AnswerSource.PUT: "sent by the agent",
+    AnswerSource.LAST_TEXT: "the last text of the model",
     AnswerSource.NONE: "",
 }
 

@@ -69,10 +69,11 @@ def score_axis(minimum: float | None) -> Axis:
     return Axis(0.0, 1.0, ticks, place(axis, minimum), f"minimum {minimum:.2f}")
 
 
-def difference_axis(intervals: Sequence[Interval], max_drop: float | None) -> Axis:
-    """Return an axis around no difference that holds all intervals and the limit."""
+def difference_axis(intervals: Sequence[Interval], values: Sequence[float], max_drop: float | None) -> Axis:
+    """Return an axis around no difference that holds all intervals, all single differences, and the limit."""
     ends = [abs(end) for each in intervals for end in (each.low, each.high)]
-    reach = min(1.0, max(_LEAST_REACH, 1.3 * (max_drop or 0.0), *(1.05 * end for end in ends)))
+    farthest = 1.05 * max((*ends, *map(abs, values)), default=0.0)
+    reach = min(1.0, max(_LEAST_REACH, 1.3 * (max_drop or 0.0), farthest))
     step = next((step for step in _STEPS if 2 * reach / step <= _MOST_TICKS), 0.5)
     bare = Axis(-reach, reach, ())
     count = math.floor(reach / step + 1e-9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -20,6 +20,7 @@ from proctor.core.trajectory.outcome import Outcome
 MOST_TOOLS = 300
 """Rows of the tools' table: an agent may call a thousand tools that don't exist."""
 _MOST_CLASSES = 6
+_TINY = 1e-9
 
 _WHOSE: tuple[tuple[Status, str], ...] = (
     (Status.AGENT_ERROR, "agent"),
@@ -37,14 +38,32 @@ class ArmName:
     baseline: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an interval lies to a limit.
+
+    Attributes:
+        words: the whole of it.
+        sign: the same for the style: good, bad, open, or nothing.
+    """
+
+    words: str
+    sign: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreRow:
-    """What an arm scored, in one scenario or in all."""
+    """What an arm scored, in one scenario or in all.
+
+    Attributes:
+        standing: how the interval lies to the minimum.
+    """
 
     arm: ArmName
     score: str
     interval: str
     bar: Bar | None
+    standing: Standing
     count: int
     spread: str
     consistency: str
@@ -61,19 +80,13 @@ class ScoreTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceRow:
-    """A candidate beside its baseline.
-
-    Attributes:
-        standing: how the interval lies to the limit, in words.
-        sign: the same as one letter for style; never the only sign of it.
-    """
+    """A candidate beside its baseline."""
 
     candidate: str
     baseline: str
     delta: str
     bar: Bar | None
-    standing: str
-    sign: str
+    standing: Standing
     pairs: int
     clustered: str
     p: str
@@ -163,6 +176,7 @@ def _score_rows(
             score=numbers.NONE if each.score is None else numbers.render_score(each.score.mean),
             interval=_describe_ends(each.score),
             bar=place_interval(axis, each.score, values.get((each.arm, each.scenario), ())),
+            standing=_stand_to_minimum(run, each),
             count=0 if each.score is None else each.score.count,
             spread=numbers.render_score(each.spread),
             consistency=numbers.render_share(each.consistency),
@@ -180,40 +194,45 @@ def _describe_ends(interval: Interval | None) -> str:
     return "exact" if interval.deterministic else f"{interval.low:.2f} – {interval.high:.2f}"
 
 
-def find_difference_axis(run: RunFacts) -> Axis:
-    """Return the axis on which all differences of a run are drawn."""
-    return difference_axis([each.delta for each in run.result.comparisons if each.delta], run.limits.max_drop)
+def _stand_to_minimum(run: RunFacts, figures: ArmFigures) -> Standing:
+    minimum, score = run.limits.minimum, figures.score
+    if minimum is None or score is None:
+        return Standing(numbers.NONE)
+    if name_arm(run, figures.arm).baseline:
+        return Standing("not held to it")
+    if score.high < minimum - _TINY:
+        return Standing("below it", "bad")
+    return Standing("spans it", "open") if score.low < minimum - _TINY else Standing("above it", "good")
 
 
-def tabulate_differences(run: RunFacts) -> tuple[DifferenceRow, ...]:
-    """Return candidates beside their baselines, with the difference of every pair."""
-    axis = find_difference_axis(run)
-    scores = {
-        (cell.key.arm, cell.key.scenario, cell.key.replicate): float(cell.score)
-        for cell in run.judged_cells
-        if cell.score is not None
-    }
-    rows = []
-    for each in run.result.comparisons:
-        pairs = [
-            score - scores[each.baseline, scenario, replicate]
-            for (arm, scenario, replicate), score in scores.items()
-            if arm == each.candidate and (each.baseline, scenario, replicate) in scores
-        ]
-        rows.append(_difference_row(each, place_interval(axis, each.delta, pairs), run.limits.max_drop))
-    return tuple(rows)
+def tabulate_differences(run: RunFacts) -> tuple[Axis, tuple[DifferenceRow, ...]]:
+    """Return candidates beside their baselines with the difference of every pair, and the axis they are drawn on."""
+    scores: dict[Arm, dict[tuple[str, int], float]] = defaultdict(dict)
+    for cell in run.judged_cells:
+        if cell.score is not None:
+            scores[cell.key.arm][cell.key.scenario, cell.key.replicate] = float(cell.score)
+    comparisons = run.result.comparisons
+    pairs = [_subtract(scores[each.candidate], scores[each.baseline]) for each in comparisons]
+    intervals = [each.delta for each in comparisons if each.delta is not None]
+    axis = difference_axis(intervals, [value for values in pairs for value in values], run.limits.max_drop)
+    return axis, tuple(
+        _difference_row(each, place_interval(axis, each.delta, values), run.limits.max_drop)
+        for each, values in zip(comparisons, pairs, strict=True)
+    )
+
+
+def _subtract(candidate: Mapping[tuple[str, int], float], baseline: Mapping[tuple[str, int], float]) -> list[float]:
+    return [score - baseline[place] for place, score in candidate.items() if place in baseline]
 
 
 def _difference_row(each: Comparison, bar: Bar | None, max_drop: float | None) -> DifferenceRow:
-    standing, sign = _describe_standing(each.delta, max_drop)
     exact = each.delta is not None and each.delta.deterministic
     return DifferenceRow(
         candidate=str(each.candidate),
         baseline=str(each.baseline),
         delta=describe_difference(each.delta) + (" exact" if exact else ""),
         bar=bar,
-        standing=standing,
-        sign=sign,
+        standing=_stand_to_drop(each.delta, max_drop),
         pairs=each.pairs,
         clustered=numbers.NONE if each.clustered is None else describe_bounds(*each.clustered),
         p=numbers.render_score(each.p),
@@ -223,17 +242,16 @@ def _difference_row(each: Comparison, bar: Bar | None, max_drop: float | None) -
     )
 
 
-def _describe_standing(delta: Interval | None, max_drop: float | None) -> tuple[str, str]:
+def _stand_to_drop(delta: Interval | None, max_drop: float | None) -> Standing:
     if delta is None:
-        return "no pair", ""
+        return Standing("no pair")
     if max_drop is None:
-        return "no limit", ""
-    tiny = 1e-9
-    if delta.high < -max_drop - tiny:
-        return "beyond the limit", "bad"
-    if delta.low < -max_drop - tiny or not delta.sized:
-        return "spans the limit", "open"
-    return "within the limit", "good"
+        return Standing("no limit")
+    if delta.high < -max_drop - _TINY:
+        return Standing("beyond the limit", "bad")
+    if delta.low < -max_drop - _TINY or not delta.sized:
+        return Standing("spans the limit", "open")
+    return Standing("within the limit", "good")
 
 
 def tabulate_tools(run: RunFacts) -> tuple[ToolRow, ...]:
@@ -242,7 +260,9 @@ def tabulate_tools(run: RunFacts) -> tuple[ToolRow, ...]:
     if len(chosen) > MOST_TOOLS:
         kept = set(sorted(range(len(chosen)), key=lambda index: -chosen[index].calls)[:MOST_TOOLS])
         chosen = tuple(figures for index, figures in enumerate(chosen) if index in kept)
-    return tuple(_tool_row(run, figures) for figures in chosen)
+    order = {figures.arm: place for place, figures in enumerate(run.result.arms)}
+    ordered = sorted(chosen, key=lambda figures: order.get(figures.arm, len(order)))
+    return tuple(_tool_row(run, figures) for figures in ordered)
 
 
 def _tool_row(run: RunFacts, figures: ToolFigures) -> ToolRow:

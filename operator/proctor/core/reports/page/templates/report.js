@@ -93,6 +93,7 @@
     if (event.bytes !== undefined) facts.push(bytes(event.bytes));
     if (event.in !== undefined) facts.push(`${count(event.in)} in, ${count(event.out)} out`);
     if (event.usd !== undefined) facts.push(`$${event.usd}`);
+    if (event.calls && event.calls.length) facts.push(`asks for ${event.calls.join(", ")}`);
     if (event.retry) facts.push(`repeated ${event.retry}×`);
     const title = event.turn ? `Turn ${event.turn}` : titles[event.kind] || event.kind;
     const what = el("span", { class: "what" }, title, event.name ? " " : "", event.name ? el("span", { class: "mono" }, event.name) : "");
@@ -105,9 +106,8 @@
     if (event.asked) add(item, body(event.asked, command));
     if (event.kind === "model_call") {
       if (event.said) add(item, body(event.said, command));
-      if (event.calls.length) add(item, [el("p", { class: "muted" }, `asks for ${event.calls.join(", ")}`)]);
     } else if (event.said) {
-      const short = event.said.text.length < 700 || event.status;
+      const short = event.said.text.length < 1200 || event.status;
       add(item, [folded(event.status ? "Error" : "Result", event.said, command, Boolean(short))]);
     }
     return item;
@@ -127,7 +127,8 @@
     const heading = el("h3", { tabindex: "-1" }, cell.cell);
     const box = el("section", { class: "cell", "aria-label": `Cell ${cell.cell}` },
       el("div", { class: "cell-head" }, heading, el("code", {}, command)),
-      el("dl", { class: "pairs" }, cell.facts.map(([label, value]) => el("div", {}, el("dt", {}, label), el("dd", {}, value)))));
+      el("dl", { class: "pairs" }, cell.facts.map(([label, value]) =>
+        el("div", value.length > 40 ? { class: "wide" } : {}, el("dt", {}, label), el("dd", {}, value)))));
     if (cell.others.length) {
       add(box, [el("div", {}, el("h4", {}, "Other attempts"), el("ul", {}, cell.others.map((line) => el("li", {}, line))))]);
     }
@@ -176,7 +177,7 @@
     const entries = rows.map((tr) => {
       const n = Number(tr.dataset.n);
       const name = tr.cells[0].firstElementChild;
-      const button = el("button", { type: "button", class: "open", "aria-expanded": "false" }, name.textContent);
+      const button = el("button", { type: "button", class: "toggle", "aria-expanded": "false" }, name.textContent);
       name.replaceWith(button);
       const row = { n, tr, button, cell: index.cells[n], detail: null };
       button.addEventListener("click", () => toggle(row));
@@ -259,9 +260,21 @@
     for (const node of document.querySelectorAll(".needs-script")) node.hidden = false;
     filter();
 
-    const wanted = location.hash.startsWith("#cell=") ? decodeURIComponent(location.hash.slice(6)) : "";
-    const row = wanted ? entries.find((each) => each.cell.key === wanted) : undefined;
-    if (row) open(row).then(() => { row.button.focus(); row.tr.scrollIntoView(); });
+    const follow = async () => {
+      if (!location.hash.startsWith("#cell=")) return;
+      let wanted = "";
+      try {
+        wanted = decodeURIComponent(location.hash.slice(6));
+      } catch { /* not an address of ours */ }
+      const row = entries.find((each) => each.cell.key === wanted);
+      if (!row) return;
+      byId("filters").reset();
+      await open(row);
+      row.tr.scrollIntoView();
+      row.button.focus({ preventScroll: true });
+    };
+    addEventListener("hashchange", follow);
+    follow();
   };
 
   unpack("index").then(start);
