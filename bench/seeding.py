@@ -25,7 +25,8 @@ from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.digests import digest_json
 from proctor.core.scenarios.recipe import load_recipe
 from proctor.core.seeding.plan import compile_plan
-from proctor.local.datasets import SeedRequest, ensure_dataset
+from proctor.local.dataset_files import SeedRequest
+from proctor.local.datasets import ensure_dataset
 from proctor.local.engine import ADMIN_ONLY, Engine
 from proctor.settings import shipped_scenarios_dir
 

@@ -108,7 +108,7 @@ def _grade(request: _Request, choice: JudgeChoice | None) -> _Grading:
 def _find_facts(folder: Path, key: AnswerKey, data_dir: Path) -> tuple[dict[str, Any], str]:
     """Facts of a dataset that was seeded here, else those of the reference record."""
     from proctor.core.scenarios.reference import load_reference
-    from proctor.local.datasets import list_datasets
+    from proctor.local.dataset_files import list_datasets
 
     for record in list_datasets(data_dir):
         if record.label == folder.name and key.facts_digest in record.facts:

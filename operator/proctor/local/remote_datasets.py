@@ -14,7 +14,8 @@ from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.seeding.record import DatasetRecord
-from proctor.local.datasets import SeedRequest, compile_request, datasets_dir, read_sheet
+from proctor.local.dataset_files import SeedRequest, datasets_dir
+from proctor.local.datasets import compile_request, read_sheet
 from proctor.local.staging import hold_name
 
 if TYPE_CHECKING:

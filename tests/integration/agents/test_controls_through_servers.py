@@ -24,7 +24,8 @@ from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import load_policies
 from proctor.core.scenarios.reference import load_reference
 from proctor.core.seeding.record import DatasetRecord
-from proctor.local.datasets import SeedRequest, engine_dir, ensure_dataset
+from proctor.local.dataset_files import SeedRequest, engine_dir
+from proctor.local.datasets import ensure_dataset
 from proctor.local.engine import Access, Engine, clone_dataset
 from support.playing import ANCHOR, SCENARIOS, Played, make_body, play
 

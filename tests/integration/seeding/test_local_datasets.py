@@ -22,14 +22,8 @@ from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.seeding.record import DatasetRecord
 from proctor.errors import InvalidInput, Retryable, Terminal
-from proctor.local.datasets import (
-    SeedRequest,
-    ensure_dataset,
-    find_dataset,
-    list_datasets,
-    remove_dataset,
-    verify_dataset,
-)
+from proctor.local.dataset_files import SeedRequest, find_dataset, list_datasets
+from proctor.local.datasets import ensure_dataset, remove_dataset, verify_dataset
 from proctor.local.engine import ADMIN_ONLY, Engine
 from proctor.local.staging import sweep_staging
 from support.seeding import ANCHOR, EVERYTHING, SHIPPED
