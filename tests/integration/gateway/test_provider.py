@@ -7,6 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -362,7 +363,9 @@ async def test_a_reply_that_is_no_message_is_retried(fault: Fault) -> None:
 async def test_a_provider_that_is_not_there_is_infrastructures() -> None:
     """P27: an attempt without a provider is never an agent's failure."""
     async with provider_case(wait=3) as case:
-        case.gateway.attempts.find(case.id).model.provider._address = ProviderAddress("http://127.0.0.1:9", KEY)
+        attempt = case.gateway.attempts.find(case.id)
+        nobody = MessagesClient(ProviderAddress("http://127.0.0.1:9", KEY))
+        attempt.model = replace(attempt.model, provider=nobody)
         assert (await case.ask(stream=False)).status_code == 502
         record = await case.end(ProcessExit(ExitCause.EXITED, 1))
         assert (record.outcome, record.turns) == (Outcome.INFRA_ERROR, 0)

@@ -26,7 +26,7 @@ from proctor.adapters.mcp.jsonrpc import (
 )
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.target import HttpTarget
-from proctor.adapters.mcp.wire import ConnectError, CutError, Response, Wire
+from proctor.adapters.wire import ConnectError, CutError, Response, Wire
 from proctor.core.gatewaypolicy.toolerrors import Fault
 
 _ERROR_BODY_BYTES = 64 * 1024
@@ -55,7 +55,7 @@ class HttpChannel:
     def __init__(self, target: HttpTarget, limits: McpLimits) -> None:
         self._target = target
         self._limits = limits
-        self._wire = Wire(target.address, connect_seconds=limits.start_seconds)
+        self._wire = Wire(target.address.base_url, socket=target.address.socket, connect_seconds=limits.start_seconds)
         # Compressed answers could unfold to any size.
         self._fixed = {"user-agent": "proctor", "accept-encoding": "identity", **target.headers}
         self._listener: Listener | None = None
@@ -236,7 +236,7 @@ class HttpChannel:
     @contextlib.asynccontextmanager
     async def _post(self, message: JsonObject) -> AsyncIterator[Response]:
         headers = {**self._headers(), "content-type": "application/json"}
-        async with self._wire.exchange("POST", self._target.path, headers, encode(message)) as response:
+        async with self._wire.exchange("POST", self._target.path, headers, body=encode(message)) as response:
             yield response
 
     def _headers(self) -> dict[str, str]:

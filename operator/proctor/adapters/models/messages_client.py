@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from urllib.parse import urlsplit
 
 import httpx
 
+from proctor.adapters.wire import ConnectError, CutError, Response, Wire
 from proctor.core.gatewaypolicy.headers import API_VERSION, build_provider_headers
 from proctor.errors import Retryable
 
@@ -58,12 +60,12 @@ class ProviderAddress:
 class ProviderReply:
     """A reply whose head has arrived."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: Response) -> None:
         self._response = response
-        self.status = response.status_code
+        self.status = response.status
         self.retry_after = response.headers.get("retry-after")
         self.is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
-        self.headers: dict[str, str] = dict(response.headers)
+        self.headers = response.headers
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Give the body as it arrives.
@@ -72,9 +74,9 @@ class ProviderReply:
             Retryable: the connection broke.
         """
         try:
-            async for piece in self._response.aiter_raw():
+            async for piece in self._response.pieces():
                 yield piece
-        except httpx.TransportError as error:
+        except CutError as error:
             raise Retryable(f"reading a reply of the provider: the connection broke ({_name(error)})") from error
 
     async def read(self) -> bytes:
@@ -103,12 +105,9 @@ class MessagesClient:
     def __init__(self, address: ProviderAddress) -> None:
         self._address = address
         self._key = address.key.encode()
-        self._client = httpx.AsyncClient(
-            verify=_tls(),
-            # Neither proxies nor credentials of the machine's environment: the key goes to the checked host only.
-            trust_env=False,
-            follow_redirects=False,
-        )
+        self._path = f"{urlsplit(address.url).path.rstrip('/')}/v1/messages"
+        # Neither proxies nor credentials of the machine's environment: the key goes to the checked host only.
+        self._wire = Wire(address.url, connect_seconds=_CONNECT_SECONDS, tls=_tls, finish_seconds=0)
 
     @asynccontextmanager
     async def send(self, request: ModelRequest) -> AsyncIterator[ProviderReply]:
@@ -117,23 +116,18 @@ class MessagesClient:
         Raises:
             Retryable: the provider can't be reached.
         """
-        url = f"{self._address.url}/v1/messages" + ("?beta=true" if request.beta_path else "")
+        path = self._path + ("?beta=true" if request.beta_path else "")
         headers = build_provider_headers(
             self._address.key, version=request.version, betas=request.betas, stream=request.stream
         )
-        # Cookies would tie one request to another; the pool keeps none.
-        self._client.cookies.clear()
         idle = min(self._address.idle_seconds, _STREAM_IDLE_SECONDS) if request.stream else self._address.idle_seconds
-        timeout = httpx.Timeout(idle, connect=_CONNECT_SECONDS)
-        built = self._client.build_request("POST", url, content=request.body, headers=headers, timeout=timeout)
-        try:
-            response = await self._client.send(built, stream=True)
-        except httpx.TransportError as error:
-            raise Retryable(f"calling the provider: no reply ({_name(error)})") from error
-        try:
+        exchange = self._wire.exchange("POST", path, headers, body=request.body, idle_seconds=idle)
+        async with AsyncExitStack() as stack:
+            try:
+                response = await stack.enter_async_context(exchange)
+            except (ConnectError, CutError) as error:
+                raise Retryable(f"calling the provider: no reply ({_name(error)})") from error
             yield ProviderReply(response)
-        finally:
-            await response.aclose()
 
     def scrub(self, text: bytes) -> bytes:
         """Return a text of the provider's in which the key does not occur."""
@@ -141,7 +135,7 @@ class MessagesClient:
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._client.aclose()
+        self._wire.close()
 
 
 @cache

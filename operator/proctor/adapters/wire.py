@@ -1,7 +1,7 @@
 """HTTP/1.1 requests on connections of one's own, with nothing between.
 
 Ours instead of httpx: passing one message on costs a sixth of the calls that it costs there, where it was two thirds of
-what the gateway added to a tool call. Parsing is h11's, as strict as the gateway's own side.
+what the gateway added to a call. Parsing is h11's, as strict as the gateway's own side.
 """
 
 from __future__ import annotations
@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from urllib.parse import urlsplit
 
 import h11
-
-from proctor.adapters.mcp.launch import HttpAddress
 
 _READ_BYTES = 64 * 1024
 _MAX_HEAD_BYTES = 64 * 1024
@@ -34,7 +32,7 @@ class CutError(Exception):
 
 
 @cache
-def _tls() -> ssl.SSLContext:
+def _default_tls() -> ssl.SSLContext:
     """Loading the certificate store takes 20 ms; one for all."""
     return ssl.create_default_context()
 
@@ -46,6 +44,7 @@ class Connection:
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     state: h11.Connection
+    idle_seconds: float | None = None
 
     @property
     def reusable(self) -> bool:
@@ -57,7 +56,8 @@ class Connection:
         parts = [self.state.send(request), self.state.send(h11.Data(data=body)) if body else b""]
         parts.append(self.state.send(h11.EndOfMessage()))
         self.writer.write(b"".join(part for part in parts if part))
-        await self.writer.drain()
+        async with asyncio.timeout(self.idle_seconds):
+            await self.writer.drain()
 
     async def next_event(self) -> type[h11.PAUSED | h11.NEED_DATA] | h11.Event:
         """Return what comes next.
@@ -67,8 +67,10 @@ class Connection:
         """
         try:
             while (event := self.state.next_event()) is h11.NEED_DATA:
-                self.state.receive_data(await self.reader.read(_READ_BYTES))
-        except (h11.RemoteProtocolError, OSError) as e:
+                async with asyncio.timeout(self.idle_seconds):
+                    piece = await self.reader.read(_READ_BYTES)
+                self.state.receive_data(piece)
+        except (h11.RemoteProtocolError, OSError) as e:  # the end of a time limit is an OSError too
             raise CutError(str(e)) from e
         if isinstance(event, h11.ConnectionClosed):
             raise CutError("the connection was closed")
@@ -102,43 +104,71 @@ class Wire:
     """Connections to one address; each carries one request at a time and is used again.
 
     Args:
-        address: where to connect.
+        base_url: scheme, host and port.
         connect_seconds: limit for one connection.
+        socket: a Unix socket that leads there, where the server has no network of its own.
+        tls: gives what an https connection is checked with.
+        finish_seconds: how long to read on, for the connection's sake, when a response was left before its end.
     """
 
-    def __init__(self, address: HttpAddress, *, connect_seconds: float) -> None:
-        parts = urlsplit(address.base_url)
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        connect_seconds: float,
+        socket: str | None = None,
+        tls: Callable[[], ssl.SSLContext] | None = None,
+        finish_seconds: float = _FINISH_SECONDS,
+    ) -> None:
+        parts = urlsplit(base_url)
         self._host = parts.hostname or ""
         self._port = parts.port or _DEFAULT_PORTS[parts.scheme]
-        self._tls = parts.scheme == "https"
+        self._tls = (tls or _default_tls) if parts.scheme == "https" else None
         self._authority = parts.netloc.rpartition("@")[2].encode()
-        self._socket = address.socket
+        self._socket = socket
         self._connect_seconds = connect_seconds
+        self._finish_seconds = finish_seconds
         self._idle: list[Connection] = []
+        self._is_closed = False
 
     @contextlib.asynccontextmanager
     async def exchange(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        *,
+        body: bytes | None = None,
+        idle_seconds: float | None = None,
     ) -> AsyncIterator[Response]:
         """Send a request and give its response; what is left of the body on leaving is dropped with the connection.
+
+        Args:
+            method: the request's method.
+            path: its path and query.
+            headers: all but host and length.
+            body: its body.
+            idle_seconds: how long the server may stay silent.
 
         Raises:
             ConnectError: there is no connection to be had.
             CutError: it ended before the response was whole.
         """
         connection = await self._take()
+        connection.idle_seconds = idle_seconds
         try:
             await self._send(connection, method, path, headers=headers, body=body)
             while not isinstance(event := await connection.next_event(), h11.Response):
                 if not isinstance(event, h11.InformationalResponse):
                     raise CutError("the server answered with no response")
             yield Response(event, connection)
-            await _finish(connection)
+            await self._finish(connection)
         finally:
             self._give_back(connection)
 
     def close(self) -> None:
-        """End all connections that are not in use."""
+        """End all connections: those that are in use, when they are given back."""
+        self._is_closed = True
         while self._idle:
             self._idle.pop().writer.close()
 
@@ -170,20 +200,21 @@ class Wire:
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if self._socket is not None:
             return await asyncio.open_unix_connection(self._socket)
-        return await asyncio.open_connection(self._host, self._port, ssl=_tls() if self._tls else None)
+        return await asyncio.open_connection(self._host, self._port, ssl=self._tls() if self._tls else None)
 
     def _give_back(self, connection: Connection) -> None:
-        if connection.reusable:
+        if connection.reusable and not self._is_closed:
             self._idle.append(connection)
         else:
             connection.writer.close()
 
-
-async def _finish(connection: Connection) -> None:
-    """Read the little that may follow what was wanted, so that the connection can be used again."""
-    with contextlib.suppress(CutError, TimeoutError):
-        async with asyncio.timeout(_FINISH_SECONDS):
-            for _ in range(_FINISH_EVENTS):
-                if connection.state.their_state is not h11.SEND_BODY:
-                    return
-                await connection.next_event()
+    async def _finish(self, connection: Connection) -> None:
+        """Read the little that may follow what was wanted, so that the connection can be used again."""
+        if not self._finish_seconds:
+            return
+        with contextlib.suppress(CutError, TimeoutError):
+            async with asyncio.timeout(self._finish_seconds):
+                for _ in range(_FINISH_EVENTS):
+                    if connection.state.their_state is not h11.SEND_BODY:
+                        return
+                    await connection.next_event()
