@@ -71,6 +71,10 @@ class AgentRuntime(StrEnum):
     COMMAND = "Command"
 
 
+OWN_VARIABLES = ("PROCTOR_", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+"""Beginnings of variables that lead an agent to the gateway; a suite can't set them."""
+
+
 class PlainEnvVar(Closed):
     """One environment variable of an agent: plain values only, a sandbox holds no secrets."""
 
@@ -81,15 +85,23 @@ class PlainEnvVar(Closed):
 class AgentCommand(Closed):
     """An agent of one's own."""
 
-    command: Command = Field(description="Program and arguments; started without a shell.")
+    command: Command = Field(
+        description="Program and arguments; started without a shell. A word that begins with ./ or ../ is a path, "
+        "on one machine from the suite's folder, in an image from its working directory."
+    )
     image: Image | None = Field(default=None, description="Image that holds the command; ignored on one machine.")
-    env: Annotated[tuple[PlainEnvVar, ...], Field(max_length=64)] = Field(default=(), description="Its environment.")
+    env: Annotated[tuple[PlainEnvVar, ...], Field(max_length=64)] = Field(
+        default=(), description="Its environment; PROCTOR_… and the variables of the Anthropic SDKs are set for it."
+    )
 
 
 class Agent(Closed):
     """The agent and its budget, the same for every arm."""
 
-    runtime: AgentRuntime = Field(default=AgentRuntime.BUILTIN, description="What drives the model.")
+    runtime: AgentRuntime = Field(
+        default=AgentRuntime.BUILTIN,
+        description="What drives the model; control cells are always played through Builtin.",
+    )
     command: AgentCommand | None = Field(default=None, description="The agent's program, with `runtime: Command`.")
     instructions: Annotated[str, StringConstraints(strict=True, min_length=1, max_length=16384)] | None = Field(
         default=None, description="Text appended to the neutral prompt: a prompt under test."
@@ -116,6 +128,11 @@ class Agent(Closed):
             breaches += [
                 Breach(("command", *breach.path), breach.message, breach.fix)
                 for breach in repeated([variable.name for variable in self.command.env], "env", "variable")
+            ]
+            breaches += [
+                Breach(("command", "env"), f"{variable.name} is set by Proctor", "remove it, or choose another name")
+                for variable in self.command.env
+                if variable.name.startswith(OWN_VARIABLES)
             ]
         refuse(breaches)
         return self

@@ -37,6 +37,7 @@ _PROGRAMS = ("claude-code/bin/claude.exe", "claude-code-linux-x64/claude", "clau
 """npm's own, and where the platform's package has it if npm was told to run no scripts."""
 
 _BINARY = b"\x7fELF"
+_SIGNATURE = "(Claude Code)"
 _VERSION_SECONDS = 30
 _PROGRAM = Path("/opt/claude")
 """Where it is inside; one file, which needs nothing beside it."""
@@ -75,7 +76,7 @@ def find_claude_code(data_dir: Path, environment: Mapping[str, str] | None = Non
         version = _read_version(place)
         if version == CLAUDE_CODE_VERSION:
             return ClaudeCode(place.resolve())
-        seen.append(f"{place} is {version or 'no native binary of it'}")
+        seen.append(f"{place} is {version or 'not its native binary'}")
     found = "; ".join(seen) or "there is none"
     return ClaudeCode(
         None,
@@ -151,4 +152,5 @@ def _read_version(program: Path) -> str:
             )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return said.stdout.decode("utf-8", "replace").partition(" ")[0].strip()
+    version, _, rest = said.stdout.decode("utf-8", "replace").strip().partition(" ")
+    return version if rest == _SIGNATURE else ""
