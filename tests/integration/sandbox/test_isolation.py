@@ -136,7 +136,7 @@ async def test_s7_s8_s15_s20_nothing_of_ours_is_in_reach(
     """S7, S8, S15, S17, S20: no key, no other environment, no scenario, no source, no descriptor, no socket but one."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-the-provider")
     scenarios = tuple(path.name for path in shipped_scenarios_dir().iterdir() if path.is_dir())
-    words = ("sk-of-the-provider", "ANTHROPIC_API_KEY", "KUBERNETES_SERVICE_HOST", *scenarios)
+    words = ("sk-of-the-provider", "KUBERNETES_SERVICE_HOST", *scenarios)
     order = _looking(role, words)
     report = (await attack(role, {"look_around": order}, socket))["look_around"]
     # The attacker's own orders hold the words: those it finds in itself.

@@ -25,6 +25,7 @@ def test_s3_s4_s9_the_whole_command_line() -> None:
     assert " ".join(words) == (
         "--unshare-all --die-with-parent --new-session --clearenv --cap-drop ALL --uid 10001 --gid 10001 "
         "--hostname sandbox --symlink usr/bin /bin --proc /proc --dev /dev --remount-ro /dev "
+        "--dev-bind /dev/full /dev/zero "
         "--perms 1777 --size 1000 --tmpfs /dev/shm --perms 1777 --size 1000 --tmpfs /tmp "
         "--ro-bind /usr /usr --ro-bind /run/x/g.sock /run/gateway.sock "
         "--perms 0555 --size 4096 --tmpfs /usr/lib/own --remount-ro /usr/lib/own --ro-bind /dev/null /usr/own.pth "

@@ -86,6 +86,8 @@ def _places(spec: SandboxSpec, folders: frozenset[Path]) -> Iterator[str]:
         yield from ("--symlink", target, path)
     # The folder of devices is a tmpfs without a limit: only its shared memory may be written, and that has one.
     yield from ("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev")
+    # The one reads like the other, but can't be mapped: a shared mapping of /dev/zero is memory that nobody counts.
+    yield from ("--dev-bind", "/dev/full", "/dev/zero")
     yield from ("--perms", "1777", "--size", size, "--tmpfs", "/dev/shm")  # noqa: S108 - inside the sandbox
     yield from ("--perms", "1777", "--size", size, "--tmpfs", SCRATCH)
     for mount in spec.mounts:

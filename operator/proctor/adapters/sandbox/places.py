@@ -12,7 +12,13 @@ from proctor.settings import shipped_scenarios_dir
 
 _SYSTEM = Path("/usr")
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_SETTINGS = ("ld.so.cache", "alternatives", "localtime", "ssl", "mime.types")
+_SETTINGS = (
+    "ld.so.cache",
+    "alternatives",
+    "localtime",
+    "mime.types",
+    *("ssl/certs", "ssl/openssl.cnf", "ssl/cert.pem"),  # not `ssl` whole: its folder `private` holds keys
+)
 """What programs look up under /etc: the loader's cache, links to programs, the time zone, public certificates."""
 
 _OWN_NAMES = ("proctor", "proctor_agent", "proctor-*.dist-info", "_proctor.pth", "__editable__*proctor*")

@@ -9,8 +9,8 @@ import os
 import signal
 from dataclasses import dataclass
 
-from proctor.adapters.sandbox.processes import apply_limits, list_descendants, signal_all
-from proctor.adapters.sandbox.spec import SandboxSpec
+from proctor.adapters.sandbox.processes import Look, apply_limits, list_descendants, look, signal_all
+from proctor.adapters.sandbox.spec import Limits, SandboxSpec
 
 _PR_SET_PDEATHSIG = 1
 
@@ -24,6 +24,10 @@ class Plain:
     def list_processes(self) -> list[int]:
         """Return the command and everything that it has started."""
         return [self.process.pid, *list_descendants(self.process.pid)]
+
+    def look(self, limits: Limits) -> Look:
+        """Measure what it uses."""
+        return look(self.list_processes(), limits)
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the command and everything that it has started."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from proctor.adapters.sandbox.plain import start_plain
-from proctor.adapters.sandbox.processes import is_over
-from proctor.adapters.sandbox.spec import Isolation, SandboxSpec
+from proctor.adapters.sandbox.processes import Look
+from proctor.adapters.sandbox.spec import Isolation, Limits, SandboxSpec
 from proctor.adapters.sandbox.starting import Streams, start
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
 from proctor.errors import ProctorError
@@ -36,8 +36,8 @@ class Running(Protocol):
         """The process that was started here."""
         ...
 
-    def list_processes(self) -> list[int]:
-        """Return the command and everything that it has started."""
+    def look(self, limits: Limits) -> Look:
+        """Measure what it and everything that it has started use."""
         ...
 
     def signal(self, number: signal.Signals) -> None:
@@ -53,7 +53,7 @@ class Running(Protocol):
         ...
 
     def has_begun(self) -> bool:
-        """Tell, once everything is gone, whether the command was ever run."""
+        """Tell whether the command was ever run."""
         ...
 
     def close(self) -> None:
@@ -168,24 +168,20 @@ class Sandboxed:
             self._written += len(piece)
             self._written_at = asyncio.get_running_loop().time()
             if self._written > self._limits.output_bytes:
-                self._request_end(ExitCause.EXITED, f"it wrote more than {self._limits.output_bytes} bytes of output")
+                self._request_end(ExitCause.EXCESS, f"it wrote more than {self._limits.output_bytes} bytes of output")
 
     async def _watch(self) -> None:
         loop = asyncio.get_running_loop()
         while self._running is not None:
-            pids = self._running.list_processes()
-            over, used = is_over(pids, self._limits.memory_bytes)
+            seen = self._running.look(self._limits)
             now = loop.time()
-            if over:
-                self._request_end(ExitCause.MEMORY, f"it used more than {self._limits.memory_bytes} bytes of memory")
-            elif len(pids) > self._limits.processes:
-                # The kernel stops it before, except where root lacks the rights to give each sandbox a user.
-                self._request_end(ExitCause.EXITED, f"it ran more than {self._limits.processes} processes")
+            if seen.excess is not None:
+                self._request_end(seen.excess.cause, seen.excess.message)
             elif self._deadline is not None and now >= self._deadline:
                 self._request_end(ExitCause.DEADLINE, "")
             elif self._find_hang is not None and (hang := self._find_hang(now - self._written_at)):
                 self._request_end(ExitCause.HUNG, hang)
-            await asyncio.sleep(self._until_next_look(used, now))
+            await asyncio.sleep(self._until_next_look(seen.memory_bytes, now))
 
     def _until_next_look(self, used: int, now: float) -> float:
         look = _LOOK_SOON_SECONDS if used > self._limits.memory_bytes // 2 else _LOOK_SECONDS

@@ -1,7 +1,8 @@
 """The filter of system calls: a small BPF program, built here and given to bubblewrap.
 
 It refuses what neither an agent nor an MCP server needs and what attacks on kernels are made of: other processes'
-memory, keys, BPF, namespaces, mounts, raw sockets, io_uring, modules, clocks. Everything else passes: a list of all
+memory, keys, BPF, namespaces, mounts, raw sockets, io_uring, modules, clocks; and what takes memory, or a share of
+what the whole machine has, where no limit of a process counts it. Everything else that is known passes: a list of all
 that a stranger's runtime may need would break it at the next release of that runtime.
 """
 
@@ -21,6 +22,10 @@ _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _ALLOW = 0x7FFF0000
 _KILL = 0x80000000
 _FAIL = 0x00050000  # plus the error number
+_IGNORE = _FAIL  # without an error number: nothing is done, and success is reported
+
+_FIRST_UNKNOWN = 470
+"""The calls that kernels will have one day were looked at by nobody; programs run on kernels without them."""
 
 _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET}; a time namespace can't be asked for by clone."""
@@ -28,6 +33,9 @@ _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK = 1, 2, 10, 16
 _SOCK_STREAM, _SOCK_DGRAM, _SOCK_TYPE_MASK = 1, 2, 0xF
 _NETLINK_ROUTE = 0
+_IPPROTO_ANY, _IPPROTO_TCP, _IPPROTO_UDP = 0, 6, 17
+_MAP_SHARED, _MAP_ANONYMOUS = 0x01, 0x20
+_SOL_SOCKET, _SO_SNDBUF, _SO_RCVBUF = 1, 7, 8
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
 
 # Numbers: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux. From 424 on every
@@ -50,7 +58,9 @@ _COMMON = {
     "open_tree_attr": 467,
 }
 _X86_64 = {
+    "mmap": 9,
     "socket": 41,
+    "setsockopt": 54,
     "clone": 56,
     "ioctl": 16,
     "ptrace": 101,
@@ -101,14 +111,35 @@ _X86_64 = {
     "semget": 64,
     "msgget": 68,
     "adjtimex": 159,
+    "uselib": 134,
+    "ustat": 136,
+    "sysfs": 139,
+    "vhangup": 153,
+    "modify_ldt": 154,
+    "_sysctl": 156,
+    "create_module": 174,
+    "get_kernel_syms": 177,
+    "query_module": 178,
+    "nfsservctl": 180,
+    "io_setup": 206,
+    "lookup_dcookie": 212,
+    "inotify_init": 253,
+    "vmsplice": 278,
+    "inotify_init1": 294,
 }
 _AARCH64 = {
+    "io_setup": 0,
+    "lookup_dcookie": 18,
+    "inotify_init1": 26,
     "ioctl": 29,
     "mount": 40,
     "umount2": 39,
     "pivot_root": 41,
+    "nfsservctl": 42,
     "chroot": 51,
+    "vhangup": 58,
     "quotactl": 60,
+    "vmsplice": 75,
     "acct": 89,
     "personality": 92,
     "unshare": 97,
@@ -128,10 +159,12 @@ _AARCH64 = {
     "shmget": 194,
     "shmat": 196,
     "socket": 198,
+    "setsockopt": 208,
     "add_key": 217,
     "request_key": 218,
     "keyctl": 219,
     "clone": 220,
+    "mmap": 222,
     "swapon": 224,
     "swapoff": 225,
     "mbind": 235,
@@ -154,7 +187,7 @@ _AARCH64 = {
     "kexec_file_load": 294,
 }
 
-_CONDITIONAL = frozenset({"socket", "clone", "ioctl", "personality"})
+_CONDITIONAL = frozenset({"socket", "clone", "ioctl", "personality", "mmap", "setsockopt"})
 """Refused for some arguments only."""
 
 _ABSENT = frozenset(
@@ -170,6 +203,11 @@ _ABSENT = frozenset(
         "shmat",
         "semget",
         "msgget",
+        "vmsplice",  # a pipe keeps a page, and the huge page that it is of, after its owner has let go of it
+        # What the machine has a fixed number of, for all its users or for all that one user runs.
+        "io_setup",
+        "inotify_init",
+        "inotify_init1",
     }
 )
 """Answered as if the kernel had no such call, so that programs use another way."""
@@ -217,11 +255,15 @@ def _program(architecture: Architecture) -> Iterator[bytes]:
     if architecture.first_foreign:
         yield _jump(_JUMP_GREATER_EQUAL, architecture.first_foreign, otherwise=1)
         yield _return(_KILL)
+    yield _jump(_JUMP_GREATER_EQUAL, _FIRST_UNKNOWN, otherwise=1)
+    yield _return(_FAIL | errno.ENOSYS)
     for name, number in architecture.calls.items():
         if name in _CONDITIONAL:
             continue
         yield _jump(_JUMP_EQUAL, number, otherwise=1)
         yield _return(_FAIL | (errno.ENOSYS if name in _ABSENT else errno.EPERM))
+    yield from _when(architecture.calls["mmap"], _refuse_shared_memory())
+    yield from _when(architecture.calls["setsockopt"], _ignore_larger_buffers())
     yield from _when(architecture.calls["clone"], _refuse_namespaces())
     yield from _when(architecture.calls["socket"], _refuse_sockets())
     yield from _when(architecture.calls["ioctl"], _refuse_terminal_input())
@@ -246,17 +288,42 @@ def _refuse_namespaces() -> Iterator[bytes]:
     yield _return(_ALLOW)
 
 
+def _refuse_shared_memory() -> Iterator[bytes]:
+    """Refuse memory that is shared and of no file: it outlives its pages' owners, so that no sum of theirs has it."""
+    yield _load(_ARGUMENTS_OFFSET + 24)
+    yield _jump(_JUMP_ANY_BIT, _MAP_ANONYMOUS, otherwise=2)
+    yield _jump(_JUMP_ANY_BIT, _MAP_SHARED, otherwise=1)
+    yield _return(_FAIL | errno.EPERM)
+    yield _return(_ALLOW)
+
+
+def _ignore_larger_buffers() -> Iterator[bytes]:
+    """Leave the buffers of sockets as they are: what waits in them is nobody's memory; programs ask out of habit."""
+    yield _load(_ARGUMENTS_OFFSET + 8)
+    yield _jump(_JUMP_EQUAL, _SOL_SOCKET, otherwise=4)
+    yield _load(_ARGUMENTS_OFFSET + 16)
+    yield _jump(_JUMP_EQUAL, _SO_SNDBUF, then=1)
+    yield _jump(_JUMP_EQUAL, _SO_RCVBUF, otherwise=1)
+    yield _return(_IGNORE)
+    yield _return(_ALLOW)
+
+
 def _refuse_sockets() -> Iterator[bytes]:
     """Allow Unix, TCP and UDP sockets, and netlink's routing family, which lists network interfaces."""
     yield _load(_ARGUMENTS_OFFSET)
-    yield _jump(_JUMP_EQUAL, _AF_UNIX, then=10)
-    yield _jump(_JUMP_EQUAL, _AF_NETLINK, then=6)
+    yield _jump(_JUMP_EQUAL, _AF_UNIX, then=14)
+    yield _jump(_JUMP_EQUAL, _AF_NETLINK, then=10)
     yield _jump(_JUMP_EQUAL, _AF_INET, then=1)
-    yield _jump(_JUMP_EQUAL, _AF_INET6, otherwise=6)
+    yield _jump(_JUMP_EQUAL, _AF_INET6, otherwise=10)
     yield _load(_ARGUMENTS_OFFSET + 8)
     yield _operate(_AND, _SOCK_TYPE_MASK)
-    yield _jump(_JUMP_EQUAL, _SOCK_STREAM, then=4)
-    yield _jump(_JUMP_EQUAL, _SOCK_DGRAM, then=3, otherwise=2)
+    yield _jump(_JUMP_EQUAL, _SOCK_STREAM, then=1)
+    yield _jump(_JUMP_EQUAL, _SOCK_DGRAM, otherwise=6)
+    # Other protocols of these types (SCTP, MPTCP, L2TP) are seldom used, and so seldom looked at.
+    yield _load(_ARGUMENTS_OFFSET + 16)
+    yield _jump(_JUMP_EQUAL, _IPPROTO_ANY, then=5)
+    yield _jump(_JUMP_EQUAL, _IPPROTO_TCP, then=4)
+    yield _jump(_JUMP_EQUAL, _IPPROTO_UDP, then=3, otherwise=2)
     yield _load(_ARGUMENTS_OFFSET + 16)
     yield _jump(_JUMP_EQUAL, _NETLINK_ROUTE, then=1)
     yield _return(_FAIL | errno.EPERM)

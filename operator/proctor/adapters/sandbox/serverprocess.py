@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 
-from proctor.adapters.sandbox.processes import is_over
 from proctor.adapters.sandbox.sandboxed import GRACE_SECONDS
 from proctor.adapters.sandbox.spec import SandboxSpec
 from proctor.adapters.sandbox.starting import Started, Streams, start
@@ -14,6 +13,8 @@ _KEPT_BYTES = 16 * 1024
 _LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
 _SIGNALLED = 128
+_NOISY_BYTES_PER_SECOND = 1024 * 1024
+"""What is read of a server that has said more than anybody will read: whoever prints for ever waits for us, not we."""
 
 
 async def launch_server(
@@ -43,9 +44,9 @@ class SandboxedServer:
             raise RuntimeError("a server is started with all its streams piped")
         self.reader = process.stdout
         self.writer = process.stdin
-        self.over_memory = False
+        self.excess = ""
         self._started = started
-        self._limit = spec.limits.memory_bytes
+        self._limits = spec.limits
         self._grace = grace
         self._log = bytearray()
         self._gone = asyncio.ensure_future(started.gone())
@@ -61,7 +62,7 @@ class SandboxedServer:
     def log_tail(self) -> str:
         """Return the end of its standard error, printable signs only."""
         text = self._log.decode("utf-8", "replace")
-        note = f"\n(ended: more than {self._limit} bytes of memory)" if self.over_memory else ""
+        note = f"\n(ended: {self.excess})" if self.excess else ""
         return "".join(sign for sign in text if sign.isprintable() or sign in "\n\t") + note
 
     async def terminate(self) -> None:
@@ -82,15 +83,20 @@ class SandboxedServer:
             task.cancel()
 
     async def _follow(self, stream: asyncio.StreamReader) -> None:
+        said = 0
         while piece := await stream.read(65536):
             self._log += piece
             del self._log[:-_KEPT_BYTES]
+            said += len(piece)
+            if said > self._limits.output_bytes:
+                await asyncio.sleep(len(piece) / _NOISY_BYTES_PER_SECOND)
 
     async def _watch(self) -> None:
         while not self._gone.done():
-            over, used = is_over(self._started.list_processes(), self._limit)
-            if over:
-                self.over_memory = True
+            seen = self._started.look(self._limits)
+            if seen.excess is not None:
+                self.excess = seen.excess.message
                 self._started.kill()
                 return
-            await asyncio.sleep(_LOOK_SOON_SECONDS if used > self._limit // 2 else _LOOK_SECONDS)
+            is_close = seen.memory_bytes > self._limits.memory_bytes // 2
+            await asyncio.sleep(_LOOK_SOON_SECONDS if is_close else _LOOK_SECONDS)

@@ -13,7 +13,10 @@ SANDBOX_UID = 10001
 """Who everything in a sandbox is; owner of nothing outside it."""
 
 SCRATCH = "/tmp"  # noqa: S108 - a path inside the sandbox, on a tmpfs of its own
-"""The one place that can be written."""
+"""Where files are for."""
+
+WRITABLE = (SCRATCH, "/dev/shm")  # noqa: S108 - as above
+"""What can be written, each in memory and bounded by itself."""
 
 
 class Isolation(StrEnum):
@@ -30,17 +33,21 @@ class Limits:
     Attributes:
         memory_bytes: all its processes together; above it they are killed.
         processes: processes and threads.
-        scratch_bytes: of `SCRATCH` and of shared memory, each.
+        scratch_bytes: of each place that can be written.
+        files: in each of those.
         file_bytes: one file.
         open_files: per process.
+        open_files_in_all: of all its processes together; the kernel holds what waits in pipes and sockets.
         output_bytes: what it may write on standard output and error together, where those are captured.
     """
 
     memory_bytes: int = 1024 * MIB
     processes: int = 128
     scratch_bytes: int = 64 * MIB
+    files: int = 16_384
     file_bytes: int = 64 * MIB
     open_files: int = 512
+    open_files_in_all: int = 2048
     output_bytes: int = 16 * MIB
 
 

@@ -9,19 +9,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import select
 import signal
 import socket
+import struct
+import termios
 from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.adapters.sandbox.argv import Descriptors, build_bwrap_argv, build_outer_argv
 from proctor.adapters.sandbox.availability import find_bwrap
-from proctor.adapters.sandbox.processes import apply_limits, list_children, list_descendants, signal_all
+from proctor.adapters.sandbox.processes import (
+    Look,
+    apply_limits,
+    list_children,
+    list_descendants,
+    look,
+    signal_all,
+)
 from proctor.adapters.sandbox.seccomp import build_filter
-from proctor.adapters.sandbox.spec import SandboxSpec, Ways
+from proctor.adapters.sandbox.spec import Limits, SandboxSpec, Ways
 from proctor.adapters.sandbox.userns import make_user_namespace
 from proctor.errors import Retryable
 
@@ -29,6 +39,7 @@ _START_SECONDS = 30
 """A start takes a few milliseconds; this is for a machine that is about to fall over."""
 
 _MAX_SAID = 2000
+_INT = struct.Struct("i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,18 +49,28 @@ class Started:
     Attributes:
         process: bubblewrap, with the command's standard streams.
         init: the sandbox's first process, as this machine numbers it.
+        first: a descriptor of that process: its number may be another's as soon as it has ended.
         alive: a descriptor of the process whose end is the end of everything inside.
         block: our end of the pipe for which bubblewrap waits once all is set up.
     """
 
     process: asyncio.subprocess.Process
     init: int
+    first: int
     alive: int
     block: int
 
     def list_processes(self) -> list[int]:
         """Return the command and everything that it has started."""
-        return list_descendants(self.init)
+        return [] if _has_ended(self.first) else list_descendants(self.init)
+
+    def look(self, limits: Limits) -> Look:
+        """Measure what is used inside; of the first process too, into whose memory all others can write."""
+        if _has_ended(self.first):
+            return look([], limits)
+        # Until it has read our byte, its root may still be this machine's.
+        root = Path(f"/proc/{self.init}/root") if self.has_begun() else None
+        return look([self.init, *list_descendants(self.init)], limits, root=root)
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the command and everything that it has started."""
@@ -74,12 +95,13 @@ class Started:
         return await self.process.wait()
 
     def has_begun(self) -> bool:
-        """Tell, once everything is gone, whether the command was ever run: the byte before it was read."""
-        waiting, _, _ = select.select([self.block], [], [], 0)
-        return not waiting or os.read(self.block, 1) == b""
+        """Tell whether the sandbox was made and the command is about to be run: the byte before it was read."""
+        waiting = fcntl.ioctl(self.block, termios.FIONREAD, bytes(_INT.size))
+        return _INT.unpack(waiting) == (0,)
 
     def close(self) -> None:
         """Let go of what was held; only once everything is gone."""
+        os.close(self.first)
         os.close(self.alive)
         os.close(self.block)
 
@@ -179,11 +201,12 @@ async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: San
     try:
         # Bubblewrap tells the number that its child has where itself is: for a nested one, that is not here.
         init = inner if outer is None else _only_child(_only_child(outer))
+        first = os.pidfd_open(init)
         alive = os.pidfd_open(init if outer is None else outer)
         apply_limits(init, spec.limits)
     except ProcessLookupError as e:
         raise Retryable(f"sandbox: it ended while it was made: {await _read_errors(process)}") from e
-    started = Started(process, init, alive, os.dup(pipes.block_read))
+    started = Started(process, init, first, alive, os.dup(pipes.block_read))
     os.write(pipes.block_write, b"\n")
     if spec.ways is not None:
         os.write(pipes.gate_write, b"\n")
@@ -191,6 +214,10 @@ async def _release(process: asyncio.subprocess.Process, pipes: _Pipes, spec: San
         process.stdin.write(b"\n")
         process.stdin.close()
     return started
+
+
+def _has_ended(process: int) -> bool:
+    return bool(select.select([process], [], [], 0)[0])
 
 
 async def _read_errors(process: asyncio.subprocess.Process) -> str:

@@ -67,6 +67,8 @@ def _infrastructure(facts: AttemptFacts, process: ProcessExit) -> Ending | None:
 def _own_limits(facts: AttemptFacts, process: ProcessExit) -> Ending | None:
     if process.cause is ExitCause.MEMORY:
         return Ending(Outcome.AGENT_ERROR, "the agent ran out of its own memory")
+    if process.cause is ExitCause.EXCESS:
+        return Ending(Outcome.AGENT_ERROR, _with_message("the agent used more than it may", process))
     if facts.limit is not None:
         return Ending(_outcome_of(facts.limit), f"the budget of {facts.limit} was used up")
     if process.cause is ExitCause.DEADLINE:

@@ -29,6 +29,7 @@ class ExitCause(StrEnum):
     DEADLINE = "deadline"  # killed at the cell's deadline
     HUNG = "hung"  # ended because nothing was seen of it for long
     MEMORY = "memory"  # its own memory limit
+    EXCESS = "excess"  # another limit of its own: processes, files, output
     CANCELLED = "cancelled"  # the run was stopped
     START_FAILED = "start_failed"  # never ran: infrastructure
     LOST = "lost"  # node, pod or supervisor gone: infrastructure
