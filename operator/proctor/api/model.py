@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictInt, model_validator
 
 from proctor.api.fields import Breach, Closed, Flag, ModelId, Money, Name, SecretKeyRef, Url, one_of, refuse
+from proctor.core.gatewaypolicy.pricing import TokenPrice
 
 DEFAULT_ANTHROPIC_URL = "https://api.anthropic.com"
 
@@ -41,6 +42,13 @@ class Price(Closed):
     cache_read_per_mtok: Money = Field(alias="cacheReadPerMTok", description="Input tokens read from the cache.")
     cache_write_per_mtok: Money = Field(alias="cacheWritePerMTok", description="Input tokens written to the cache.")
 
+    @property
+    def tokens(self) -> TokenPrice:
+        """As what costs are computed with."""
+        return TokenPrice(
+            self.input_per_mtok, self.output_per_mtok, self.cache_read_per_mtok, self.cache_write_per_mtok
+        )
+
 
 class Model(Closed):
     """A model under test."""
@@ -74,8 +82,11 @@ class Judge(Closed):
     none: Literal[True] | None = Field(default=None, description="No judge: the score is programmatic, and says so.")
     anthropic: AnthropicModel | None = Field(default=None, description="The judge's model.")
     votes: Annotated[StrictInt, Field(ge=1, le=9)] | None = Field(
-        default=None, description="Votes per answer; the median per criterion counts. Default 1."
+        default=None,
+        description="Votes per answer; the median per criterion counts. Default 1. Votes that lie two marks or more "
+        "apart are asked for once more.",
     )
+    price: Price | None = Field(default=None, description="Needed to say what judging cost.")
     allow_self_judge: Flag | None = Field(
         default=None, description="Allow a judge that is also an agent's model; it may favour itself."
     )
@@ -83,8 +94,9 @@ class Judge(Closed):
     @model_validator(mode="after")
     def _check(self) -> Self:
         breaches = one_of(self, "none", "anthropic")
-        if self.none and (self.votes is not None or self.allow_self_judge is not None):
-            breaches.append(Breach(("none",), "there is no judge to vote", "remove votes and allowSelfJudge"))
+        beside = (self.votes, self.price, self.allow_self_judge)
+        if self.none and any(value is not None for value in beside):
+            breaches.append(Breach(("none",), "there is no judge to vote", "remove votes, price and allowSelfJudge"))
         refuse(breaches)
         return self
 

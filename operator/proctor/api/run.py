@@ -258,6 +258,7 @@ class JudgeStatus(Closed):
     )
     input_tokens: Count = Field(default=0, description="What judging took, planted answers and retries included.")
     output_tokens: Count = Field(default=0, description="As above.")
+    usd: Money | None = Field(default=None, description="What these tokens cost; absent without a price, never 0.")
 
 
 class Failure(Closed):

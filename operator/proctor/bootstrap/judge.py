@@ -13,8 +13,10 @@ from proctor.adapters.models.messages_client import ProviderAddress
 from proctor.api.model import Judge, Model
 from proctor.api.server import Server
 from proctor.core.digests import digest_json
+from proctor.core.gatewaypolicy.pricing import TokenPrice
 from proctor.core.grading.blinding import Blind, SuiteNames, brand_parts, digest_names
 from proctor.core.grading.judge_prompt import JudgePrompt, build_judge_prompt
+from proctor.core.grading.judge_votes import APART
 from proctor.core.grading.planted import Planted, choose_planted
 from proctor.core.scenarios.answer import AnswerKey
 from proctor.core.scenarios.brief import Brief
@@ -72,6 +74,7 @@ class JudgeParts:
         asker: asks it.
         scenarios: by name.
         digest: of the model and all prompts.
+        price: of its tokens; None where the suite names none.
     """
 
     model: str
@@ -79,6 +82,7 @@ class JudgeParts:
     asker: Asker
     scenarios: dict[str, JudgedScenario]
     digest: str
+    price: TokenPrice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ def build_judge(
         digest=digest_json(
             {"model": told.model, "url": url, "prompts": {name: each.digest for name, each in scenarios.items()}}
         ),
+        price=None if judge.price is None else judge.price.tokens,
     )
 
 
@@ -163,7 +168,7 @@ def _build_scenario(name: str, key: ScenarioKey, names: SuiteNames, *, run: str,
         planted = choose_planted(key.answer, key.facts)
     except InvalidInput as error:
         raise InvalidInput(f"answer key of scenario {name}: {error}") from error
-    digest = digest_json({"prompt": prompt.digest, "votes": votes, "names": digest_names(names)})
+    digest = digest_json({"prompt": prompt.digest, "votes": votes, "apart": APART, "names": digest_names(names)})
     return JudgedScenario(prompt, planted, Blind(names, salt=run, kept=prompt.system), digest)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from proctor.api.model import Model, Price
+from proctor.api.model import Model
 from proctor.api.server import Server
 from proctor.api.suite import Agent
 from proctor.core.agents.scripted import REFERENCE_SQL, SqlTool
@@ -76,12 +76,7 @@ def _limits(agent: Agent, deadline_seconds: int) -> BudgetLimits:
 
 
 def _price(model: Model | None) -> TokenPrice | None:
-    price: Price | None = model.price if model is not None else None
-    if price is None:
-        return None
-    return TokenPrice(
-        price.input_per_mtok, price.output_per_mtok, price.cache_read_per_mtok, price.cache_write_per_mtok
-    )
+    return None if model is None or model.price is None else model.price.tokens
 
 
 def _model_side(context: GatewayContext, cell: CellKey, model: Model | None) -> ModelSide:

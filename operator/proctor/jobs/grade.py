@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -146,12 +147,15 @@ class GradingJob:
         agreement = measure_agreement(mark["votes"] for judgement in judged for mark in judgement["marks"])
         known = [grade["judgement"] for grade in (self._known or {}).values() if grade.get("judgement")]
         usage = self._panel.usage
+        price = self._parts.judge.price
+        earlier = sum((Decimal(one["usd"]) for one in known), Decimal(0)) if price is not None else None
         return {
             "model": self._parts.judge.model,
             "votes": self._parts.judge.votes,
             "agreement": None if agreement is None else f"{agreement:.4f}",
             "inputTokens": usage.total - usage.output_tokens + sum(one["inputTokens"] for one in known),
             "outputTokens": usage.output_tokens + sum(one["outputTokens"] for one in known),
+            "usd": None if price is None or earlier is None else format(earlier + price.cost(usage), "f"),
         }
 
     def _attempt_of(self, record: AttemptRecord) -> int | None:

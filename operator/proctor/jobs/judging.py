@@ -12,13 +12,16 @@ from proctor.core.gatewaypolicy.pricing import Usage
 from proctor.core.grading.answer_text import MAX_ANSWER_BYTES, normalise_text
 from proctor.core.grading.judge_prompt import build_request
 from proctor.core.grading.judge_reply import Vote, parse_judge_reply
-from proctor.core.grading.judge_votes import Judgement, add_usage, combine_votes
+from proctor.core.grading.judge_votes import Judgement, add_usage, combine_votes, is_borderline
 from proctor.core.grading.marks import Ungraded
 from proctor.core.grading.planted import PlantedScores, find_distrust
 from proctor.errors import Retryable, Terminal
 
 _AT_ONCE = 4
 _NONCE_BYTES = 12
+_ROUNDS = 2
+"""Of votes: the second only where the first left the marks open."""
+
 _REQUESTS = 2
 """The first, and one that says what was wrong with its reply."""
 
@@ -37,7 +40,7 @@ class JudgePanel:
         """Tokens of all requests so far; those count too that gave no marks."""
 
     async def judge(self, scenario: str, answer: bytes | str, *, tools: Iterable[str] = ()) -> Judgement | Ungraded:
-        """Have an answer judged, as often as the suite says.
+        """Have an answer judged, as often as the suite says, and as often again where these votes lie far apart.
 
         Args:
             scenario: whose answer it is.
@@ -81,15 +84,17 @@ class JudgePanel:
         judged = self._parts.scenarios[scenario]
         body = answer.encode("utf-8", "replace") if isinstance(answer, str) else answer
         text = judged.blind.hide(normalise_text(body[:MAX_ANSWER_BYTES].decode("utf-8", "replace")), tools=tools)
-        outcomes = await asyncio.gather(*(self._vote(judged, text) for _ in range(votes)))
         given: list[Vote] = []
         usage = Usage()
-        for outcome in outcomes:
-            if isinstance(outcome, Ungraded):
-                # A median over fewer votes than the suite asks for would be another measure.
-                return outcome
-            given.append(outcome[0])
-            usage = add_usage(usage, outcome[1])
+        for _ in range(_ROUNDS):
+            for outcome in await asyncio.gather(*(self._vote(judged, text) for _ in range(votes))):
+                if isinstance(outcome, Ungraded):
+                    # A median over fewer votes than the suite asks for would be another measure.
+                    return outcome
+                given.append(outcome[0])
+                usage = add_usage(usage, outcome[1])
+            if not is_borderline(given):
+                break
         return combine_votes(judged.prompt.criteria, given, usage)
 
     async def _vote(self, judged: JudgedScenario, text: str) -> tuple[Vote, Usage] | Ungraded:

@@ -80,7 +80,7 @@ class Marker:
             return self._build(record, render_ungraded(judged, programmatic), None)
         score = None if judged is None else judged.score
         grade = grade_attempt(record, programmatic, self._parts.weights, judge=score)
-        payload = render_grade(grade) | {"ungraded": None, "judgement": render_judgement(judged)}
+        payload = render_grade(grade) | {"ungraded": None, "judgement": self._render(judged)}
         return self._build(record, payload, grade.score)
 
     async def _judge(
@@ -95,6 +95,9 @@ class Marker:
             events = await self._parts.store.events(record.key)
         tools = {event.name for event in events if event.kind is EventKind.TOOL_CALL}
         return await self._panel.judge(cell.scenario, answer, tools=tools)
+
+    def _render(self, judged: Judgement | None) -> dict[str, Any] | None:
+        return render_judgement(judged, None if self._parts.judge is None else self._parts.judge.price)
 
     def _build(self, record: AttemptRecord, payload: dict[str, Any], score: Decimal | None) -> GradedAttempt:
         payload = payload | {"attempt": record.key.attempt}

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_UP, Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from proctor.reconcile.observed import GraderSeen, GraderState, GradeSeen
 
 MAX_SUMMARY_BYTES = 64 * 1024 * 1024
 _USAGE = 64
+_LEAST_COST = Decimal("0.000001")
+_MAX_COST = Decimal(999_999)
 
 
 class Grader:
@@ -65,6 +67,7 @@ class Grader:
             judge_digest=summary.judge_digest,
             agreement=summary.agreement,
             judge_tokens=summary.judge_tokens,
+            judge_usd=summary.judge_usd,
             fault=summary.fault,
             message=self._message,
         )
@@ -138,13 +141,14 @@ def parse_summary(body: bytes) -> GraderSeen:
         values = json.loads(body)
         grades = {CellKey.parse(cell): _parse_grade(grade) for cell, grade in values["grades"].items()}
         judge = values.get("judge") or {}
-        agreement = judge.get("agreement")
+        agreement, usd = judge.get("agreement"), judge.get("usd")
         return GraderSeen(
             grades=grades,
             rubric_digest=values.get("rubricDigest") or "",
             judge_digest=values.get("judgeDigest") or "",
             agreement=None if agreement is None else Decimal(agreement),
             judge_tokens=(_parse_tokens(judge.get("inputTokens", 0)), _parse_tokens(judge.get("outputTokens", 0))),
+            judge_usd=None if usd is None else _parse_cost(usd),
             fault=values.get("fault") or "",
         )
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as e:
@@ -153,6 +157,11 @@ def parse_summary(body: bytes) -> GraderSeen:
 
 def _parse_tokens(value: str | int) -> int:
     return min(int(value), MAX_COUNT)  # a provider may count what it likes; the status holds no more
+
+
+def _parse_cost(value: str) -> Decimal:
+    # As above; and rounded up to what the status holds, so that a small cost does not look like none.
+    return min(Decimal(value).quantize(_LEAST_COST, ROUND_UP), _MAX_COST)
 
 
 def _parse_grade(values: Mapping[str, Any]) -> GradeSeen:

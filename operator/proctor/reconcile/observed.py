@@ -156,6 +156,7 @@ class GraderSeen:
         judge_digest: of the judge model and its prompt; empty until known, or without a judge.
         agreement: of the judge's votes; None where nothing can be said of it.
         judge_tokens: what judging took, in and out.
+        judge_usd: what that cost; None without a price.
         fault: why no grade of its can be trusted, such as planted answers that the judge ranked wrongly.
         message: its own last words, where it failed.
     """
@@ -168,6 +169,7 @@ class GraderSeen:
     judge_digest: str = ""
     agreement: Decimal | None = None
     judge_tokens: tuple[int, int] = (0, 0)
+    judge_usd: Decimal | None = None
     fault: str = ""
     message: str = ""
 

@@ -91,7 +91,8 @@ def _describe_judge(judge: JudgeStatus | None) -> str:
     if judge is None:
         return ""
     agreement = "" if judge.agreement is None else f", agreement {judge.agreement:.2f}"
-    return f"judge {judge.model}, votes {judge.votes}{agreement}"
+    cost = "" if judge.usd is None else f", {judge.usd:.2f} USD"
+    return f"judge {judge.model}, votes {judge.votes}{agreement}{cost}"
 
 
 def _describe_growth(adaptive: AdaptiveStatus | None) -> str:

@@ -108,6 +108,7 @@ def _build_judge(look: Look) -> JudgeStatus | None:
         agreement=grader.agreement,
         input_tokens=grader.judge_tokens[0],
         output_tokens=grader.judge_tokens[1],
+        usd=grader.judge_usd,
     )
 
 

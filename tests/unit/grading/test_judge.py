@@ -94,7 +94,7 @@ async def test_marks_become_a_score() -> None:
     assert judged.usage.input_tokens == 20
 
 
-@pytest.mark.parametrize(("scores", "median"), [((1, 5, 4), "4"), ((2, 5), "3.5"), ((0, 0, 5, 5, 5), "5")])
+@pytest.mark.parametrize(("scores", "median"), [((3, 4, 4), "4"), ((4, 5), "4.5"), ((0, 0, 1, 1, 1), "1")])
 async def test_the_median_of_the_votes_counts(scores: tuple[int, ...], median: str) -> None:
     """Grading rule 6: k votes, the median per criterion; tokens of all votes are counted."""
     judged, requests = await judge(in_turn(*map(constant, scores)), votes=len(scores))
@@ -102,6 +102,33 @@ async def test_the_median_of_the_votes_counts(scores: tuple[int, ...], median: s
     assert {mark.score for mark in judged.marks} == {Decimal(median)}
     assert sorted(judged.marks[0].votes) == sorted(scores)
     assert judged.usage.output_tokens == 7 * len(scores)
+
+
+@pytest.mark.parametrize(
+    ("scores", "median"),
+    [((1, 3, 4, 4), "3.5"), ((1, 5, 4, 4, 4, 5), "4"), ((0, 5, 0, 5), "2.5")],
+    ids=["settled", "an outlier", "still apart"],
+)
+async def test_votes_that_lie_far_apart_are_asked_for_once_more(scores: tuple[int, ...], median: str) -> None:
+    """P20: a borderline answer gets as many votes again, once; the median is over all of them, and so is alpha."""
+    judged, requests = await judge(in_turn(*map(constant, scores)), votes=len(scores) // 2)
+    assert len(requests) == len(scores)
+    assert {mark.score for mark in judged.marks} == {Decimal(median)}
+    assert sorted(judged.marks[0].votes) == sorted(scores)
+
+
+async def test_one_vote_alone_is_never_borderline() -> None:
+    """P20: with votes: 1 nothing is known about how far it can be relied on, and nothing more is asked."""
+    _, requests = await judge(in_turn(constant(0), constant(5)))
+    assert len(requests) == 1
+
+
+async def test_a_lost_vote_of_the_second_round_leaves_the_cell_ungraded() -> None:
+    """P20, grading rule 5: the first round was not enough, so it does not count alone."""
+    refusing = UNREADABLE["a refusal"]
+    judged, requests = await judge(in_turn(constant(0), constant(5), refusing), votes=2)
+    assert isinstance(judged, Ungraded)
+    assert len(requests) == 2 + 2 * 2
 
 
 @pytest.mark.parametrize("name", UNREADABLE)

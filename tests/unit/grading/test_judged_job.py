@@ -14,6 +14,7 @@ import pytest
 from proctor.bootstrap.grade import GraderParts
 from proctor.bootstrap.judge import JudgeParts
 from proctor.core.digests import digest_bytes
+from proctor.core.gatewaypolicy.pricing import TokenPrice
 from proctor.core.grading.attempts import digest_rubrics
 from proctor.core.grading.blinding import SuiteNames
 from proctor.core.grading.checks import check_answer
@@ -21,6 +22,7 @@ from proctor.core.grading.marks import Weights
 from proctor.core.ids import CellKey, Control
 from proctor.errors import Terminal
 from proctor.jobs.grade import GradingJob
+from proctor.local.grader import parse_summary
 from support.grade_store import MemoryStore
 from support.grading import shipped_rubric
 from support.judges import (
@@ -101,7 +103,24 @@ async def test_a_score_is_checks_and_judge(tmp_path: Path) -> None:
         "agreement": None,
         "inputTokens": 20 * asked,
         "outputTokens": 7 * asked,
+        "usd": None,
     }
+
+
+async def test_what_judging_costs_is_known_where_a_price_is(tmp_path: Path) -> None:
+    """Statistics, tokens and USD: trial included, kept over a restart; without a price there is none, never 0."""
+    store = MemoryStore()
+    put(store, 1, RIGHT)
+    judge, asker = make_judge(honest())
+    priced = replace(judge, price=TokenPrice(Decimal(5), Decimal(25), Decimal(1), Decimal(6)))
+    summary = await grade(store, priced, tmp_path / "s.json")
+    a_request = (Decimal(5) * 20 + Decimal(25) * 7) / 1_000_000
+    assert Decimal(summary["judge"]["usd"]) == a_request * len(asker.requests)
+    (marks,) = summary["grades"].values()
+    assert Decimal(marks["judgement"]["usd"]) == a_request
+    again = await grade(store, priced, tmp_path / "s.json")
+    assert Decimal(again["judge"]["usd"]) == a_request
+    assert parse_summary((tmp_path / "s.json").read_bytes()).judge_usd == Decimal("0.000275")
 
 
 async def test_agreement_of_votes_is_reported(tmp_path: Path) -> None:

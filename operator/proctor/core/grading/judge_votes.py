@@ -11,6 +11,9 @@ from proctor.core.grading.judge_prompt import MOST
 from proctor.core.grading.judge_reply import Vote
 from proctor.core.scenarios.answer import JudgeCriterion
 
+APART = 2
+"""Votes on a criterion that lie so many marks apart don't agree about it; one mark is a matter of taste."""
+
 _DIGITS = Decimal("0.0001")
 
 
@@ -60,6 +63,13 @@ def combine_votes(criteria: Sequence[JudgeCriterion], votes: Sequence[Vote], usa
     weight = sum(line.weight for line in criteria)
     earned = sum((mark.weight * mark.score for mark in marks), Decimal(0))
     return Judgement((earned / (MOST * weight)).quantize(_DIGITS, ROUND_HALF_EVEN), marks, usage)
+
+
+def is_borderline(votes: Sequence[Vote]) -> bool:
+    """Return whether votes on some criterion lie so far apart that a few more could move their median (P20)."""
+    criteria = votes[0] if votes else ()
+    spreads = [[vote[line].score for vote in votes] for line in criteria]
+    return any(max(given) - min(given) >= APART for given in spreads)
 
 
 def add_usage(one: Usage, other: Usage) -> Usage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from proctor.core.gatewaypolicy.pricing import TokenPrice
 from proctor.core.grading.judge_votes import JudgedMark, Judgement
 from proctor.core.grading.marks import Grade, Mark, Programmatic, Ungraded
 
@@ -31,11 +32,17 @@ def render_ungraded(ungraded: Ungraded, programmatic: Programmatic | None) -> di
     }
 
 
-def render_judgement(judged: Judgement | None) -> dict[str, Any] | None:
-    """Return what the judge gave; None where nobody judged."""
+def render_judgement(judged: Judgement | None, price: TokenPrice | None = None) -> dict[str, Any] | None:
+    """Return what the judge gave; None where nobody judged.
+
+    Args:
+        judged: its marks.
+        price: of its tokens; without one there is no cost, not even 0.
+    """
     if judged is None:
         return None
-    return {
+    cost = {} if price is None else {"usd": format(price.cost(judged.usage), "f")}
+    return cost | {
         "marks": [_render_judged(mark) for mark in judged.marks],
         "inputTokens": judged.usage.total - judged.usage.output_tokens,
         "outputTokens": judged.usage.output_tokens,
