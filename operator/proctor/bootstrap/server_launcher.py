@@ -98,7 +98,9 @@ class SandboxLauncher:
             stack.callback(names.unlink)
             socket = Path(server.socket) if server.socket is not None else None
             request = self._request(replace(command, values=values), dataset, elsewhere=socket is None)
-            if socket is None:
+            if socket is not None:
+                socket.chmod(0o666)  # the hook's user owns nothing; the folder guards the socket
+            else:
                 socket = self._sockets_dir / f"server{number}.sock"
                 await stack.enter_async_context(forward_unix_to_tcp(socket, host, port))
             request = replace(request, neighbour=Neighbour(inner, socket, names))

@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-SERVER = os.environ["PROCTOR_SERVER_URL"]
+SERVER = os.environ.get("PROCTOR_SERVER_URL", "")
 FIELDS = ("host", "port", "user", "password", "database")
 
 
