@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
-from proctor.adapters.sandbox.agents import agent_spec
+from proctor.adapters.sandbox.agents import AgentPlace, agent_spec
 from proctor.adapters.sandbox.availability import sandbox_available
+from proctor.adapters.sandbox.own_agents import OwnAgent, own_agent_spec
 from proctor.adapters.sandbox.servers import ServerRequest, server_spec
 from proctor.adapters.sandbox.spec import SandboxSpec
 from proctor.adapters.sandbox.starting import Started, Streams, start
@@ -34,8 +35,14 @@ TOKEN = "token-of-this-attempt"
 class Role(StrEnum):
     """Who attacks."""
 
-    AGENT = "agent"
+    AGENT = "agent"  # in the sandbox of the builtin agent
+    OWN_AGENT = "own-agent"  # a suite's own command
     SERVER = "server"
+
+    @property
+    def way_out(self) -> str:
+        """The one socket that it is given."""
+        return "/run/dataset.sock" if self is Role.SERVER else "/run/gateway.sock"
 
 
 ROLES = [pytest.param(role, id=str(role)) for role in Role]
@@ -71,6 +78,14 @@ def build_spec(role: Role, code: str, socket: Path, *, variables: dict[str, str]
         boot = "import os\nos.read(0, 1) or os._exit(125)\nos.closerange(3, 4096)\n"
         command = (*spec.command[:-1], boot + code)
         return replace(spec, command=command, environment={**spec.environment, **(variables or {})})
+    if role is Role.OWN_AGENT:
+        agent = OwnAgent(
+            command=(sys.executable, "-c", code),
+            environment=variables or {},
+            folder=socket.parent,
+            search_path="/usr/bin:/bin",
+        )
+        return own_agent_spec(agent, AgentPlace(socket=socket, token=TOKEN))
     request = ServerRequest(
         command=(sys.executable, "-c", code), environment=variables or {}, search_path="/usr/bin:/bin", dataset=socket
     )

@@ -9,14 +9,13 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from proctor.adapters.sandbox.processes import list_descendants
 from proctor.adapters.sandbox.sandboxed import launch
 from proctor.adapters.sandbox.serverprocess import launch_server
-from support.sandbox import Role, build_spec, needs_sandbox, open_socket, short_folder
+from support.sandbox import Role, build_spec, needs_sandbox
 
 pytestmark = needs_sandbox
 
@@ -57,13 +56,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-@pytest.fixture
-async def socket() -> Any:
-    with short_folder() as folder:
-        async with open_socket(folder) as path:
-            yield path
 
 
 async def test_kill_9_of_the_starter_leaves_nothing(socket: Path) -> None:

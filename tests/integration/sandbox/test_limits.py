@@ -7,7 +7,6 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -24,8 +23,6 @@ from support.sandbox import (
     attack_outside,
     build_spec,
     needs_sandbox,
-    open_socket,
-    short_folder,
 )
 
 pytestmark = needs_sandbox
@@ -39,13 +36,6 @@ while True:
     for page in range(0, 4_000_000, 4096):
         held[-1][page] = 1
 """
-
-
-@pytest.fixture
-async def socket() -> Any:
-    with short_folder() as folder:
-        async with open_socket(folder) as path:
-            yield path
 
 
 def _agent(code: str, socket: Path, limits: Limits = _SMALL, **variables: str) -> SandboxSpec:
