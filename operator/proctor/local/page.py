@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from proctor.core.ids import CellKey
 from proctor.core.reports.page import CellTrajectory, RunFacts, render_page
@@ -17,6 +19,9 @@ from proctor.local.rundir import RunDir
 from proctor.reconcile.run_page import StoredParts, build_run_facts
 
 PAGE_NAME = "report.html"
+MOST_WITH_BODIES = 400
+"""Cells whose requests and results are read; of the others the record has the beginnings. The lowest scores first: they
+are what a reader looks for, and thousands of cells would take minutes to read and megabytes to send on."""
 
 _SHOWN = frozenset({EventKind.TOOL_CALL, EventKind.DENIED, EventKind.MCP_MESSAGE})
 
@@ -45,13 +50,19 @@ async def write_page(
 
 async def read_facts(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None = None) -> RunFacts:
     """Return what a run's page shows; arguments and errors as for `write_page`."""
-    run = directory.read_run()
+    run, cells = directory.read_run(), directory.read_cells()
     async with open_stored_run(data_dir, run.metadata.uid or "", clickhouse_url=clickhouse_url) as stored:
-        parts = await _read_parts(stored)
-    return build_run_facts(run, directory.read_suite(), directory.read_cells(), parts, version=version("proctor"))
+        parts = await _read_parts(stored, choose_cells(cells))
+    return build_run_facts(run, directory.read_suite(), cells, parts, version=version("proctor"))
 
 
-async def _read_parts(stored: StoredRun) -> StoredParts:
+def choose_cells(cells: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the cells whose bodies are worth reading: those without a score, then the lowest."""
+    ranked = sorted(cells, key=lambda cell: float(cell.get("score") or -1))
+    return frozenset(str(cell["cell"]) for cell in ranked[:MOST_WITH_BODIES])
+
+
+async def _read_parts(stored: StoredRun, whole: frozenset[str]) -> StoredParts:
     by_cell: dict[CellKey, list[AttemptRecord]] = defaultdict(list)
     for record in stored.attempts:
         by_cell[record.key.cell].append(record)
@@ -61,10 +72,16 @@ async def _read_parts(stored: StoredRun) -> StoredParts:
     async for record, events in stored.trajectories(shown.values()):
         others = tuple(other for other in by_cell[record.key.cell] if other is not record)
         trajectories[record.key.cell] = CellTrajectory(record=record, events=events, others=others)
-        digests |= _wanted(record, events)
+        digests |= _wanted(events) if str(record.key.cell) in whole else set()
+        digests.add(record.answer_digest)
     bodies = {digest: body async for digest, body in stored.bodies(digests)}
     counting = [(cell, one.events) for cell, one in trajectories.items() if _counts(one.record)]
-    return StoredParts(trajectories=trajectories, bodies=bodies, tools=summarise_tools(counting))
+    return StoredParts(
+        trajectories=trajectories,
+        bodies=bodies,
+        tools=summarise_tools(counting),
+        whole=len(whole) if len(whole) < len(trajectories) else None,
+    )
 
 
 def _choose(records: list[AttemptRecord]) -> AttemptRecord:
@@ -76,12 +93,12 @@ def _counts(record: AttemptRecord) -> bool:
     return record.outcome is not Outcome.INFRA_ERROR
 
 
-def _wanted(record: AttemptRecord, events: tuple[Event, ...]) -> set[str]:
+def _wanted(events: tuple[Event, ...]) -> set[str]:
     """Return the bodies that a page shows: a model's request repeats the conversation, so it is left out."""
-    digests = {record.answer_digest}
+    digests = set()
     for event in events:
         if event.kind is EventKind.MODEL_CALL:
             digests.add(event.result_digest)
         elif event.kind in _SHOWN:
             digests |= {event.request_digest, event.result_digest}
-    return digests - {""}
+    return digests

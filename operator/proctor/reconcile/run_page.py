@@ -37,11 +37,13 @@ class StoredParts:
         trajectories: by cell.
         bodies: requests and results by digest.
         tools: figures per arm and tool.
+        whole: of how many cells bodies were looked for; None if of all.
     """
 
     trajectories: Mapping[CellKey, CellTrajectory] = field(default_factory=dict)
     bodies: Mapping[str, bytes] = field(default_factory=dict)
     tools: tuple[ToolFigures, ...] = ()
+    whole: int | None = None
 
 
 def build_run_facts(
@@ -77,6 +79,7 @@ def build_run_facts(
         tools=stored.tools,
         trajectories=stored.trajectories,
         bodies=stored.bodies,
+        whole=stored.whole,
         notes=tuple(condition.message for condition in status.conditions if condition.reason == WAIVED),
         identity=tuple(_identify(run, suite, version)),
         started=status.started,

@@ -174,6 +174,7 @@ class RunFacts:
         tools: per arm and tool.
         trajectories: by cell.
         bodies: requests and results by digest, as far as they were kept.
+        whole: of how many cells they were looked for, the lowest scores first; None if of all.
         notes: what whoever reads the scores has to know about how they came about.
         identity: what the run was fixed to.
         started: None before it started.
@@ -192,6 +193,7 @@ class RunFacts:
     tools: tuple[ToolFigures, ...] = ()
     trajectories: Mapping[CellKey, CellTrajectory] = field(default_factory=dict)
     bodies: Mapping[str, bytes] = field(default_factory=dict)
+    whole: int | None = None
     notes: tuple[str, ...] = ()
     identity: tuple[Fact, ...] = ()
     started: datetime | None = None
