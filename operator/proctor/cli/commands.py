@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "runs": "runs",
     "cancel": "runs",
     "show": "show",
+    "compare": "compare",
     "report": "report",
 }
 """By name, the module in this package whose `register` adds it."""

@@ -321,7 +321,7 @@ def _encode_decimal(value: Decimal | None, what: str) -> Decimal | None:
 
 def _decode(table: Table, row: Row, enums: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, value in zip(table.column_names[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
+    for (name, _), value in zip(table.columns[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
         plain = _plain(value)
         values[name] = enums[name](plain) if name in enums and plain else plain
     return values

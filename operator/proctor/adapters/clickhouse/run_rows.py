@@ -39,6 +39,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 ItemT = TypeVar("ItemT")
 
+_STATUSES = {status.value: status for status in Status}
 _KEY = ("run", "scenario", "server", "model", "replicate", "attempt")
 _ORDER = ", ".join(_KEY[1:])
 _FORM: dict[str, int | str] = {
@@ -95,7 +96,7 @@ class RunRows:
             yield (
                 record,
                 tuple(
-                    ToolUse(name, Status(status), error_class, latency, size)
+                    ToolUse(name, _STATUSES[status], error_class, latency, size)
                     for name, status, error_class, latency, size in (row[len(_KEY) :] for row in found)
                 ),
             )

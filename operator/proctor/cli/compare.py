@@ -1,0 +1,41 @@
+"""`proctor compare`: two runs beside each other."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proctor.cli.exits import explained
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("compare")(compare)
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="A", help="Name of a run, the beginning of it, or `last`.")],
+    after: Annotated[str, typer.Argument(metavar="B", help="The run to compare it with; differences are B less A.")],
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    clickhouse_url: Annotated[str | None, typer.Option(help="Where the runs' results are, if not embedded.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all that changed.")] = False,
+) -> None:
+    """Compare two runs: inputs that differ, scores of each arm, marks, outcomes, cells and tools that changed."""
+    with explained():
+        import asyncio
+
+        from proctor.core.reports.run_comparison_json import build_comparison_json
+        from proctor.core.reports.run_comparison_text import render_comparison
+        from proctor.local.comparing import compare_stored
+        from proctor.local.rundir import find_run
+        from proctor.settings import default_data_dir
+
+        root = (data_dir or default_data_dir()).expanduser().absolute()
+        first, second = find_run(root / "runs", before), find_run(root / "runs", after)
+        found = asyncio.run(compare_stored(first, second, root, clickhouse_url=clickhouse_url))
+        typer.echo(
+            json.dumps(build_comparison_json(found), ensure_ascii=False) if as_json else render_comparison(found)
+        )
