@@ -132,7 +132,7 @@ async def test_s18_only_listed_tools_whatever_the_door(cell: Cell) -> None:
 
 
 async def test_s20_nothing_an_agent_is_told_names_the_scenario(cell: Cell) -> None:
-    """S20: brief, tools and identifiers hold neither the scenario's name nor the server's."""
+    """P28, S20: brief, tools and identifiers hold neither the scenario's name nor the server's."""
     token = cell.opened.token
     order = {
         "socket": "/run/gateway.sock",
