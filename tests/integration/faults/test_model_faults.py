@@ -184,6 +184,14 @@ def test_each_model_gets_the_outcome_that_it_earned(document: dict[str, Any], na
         assert odd.check(cell), cell
 
 
+def test_p45_a_query_off_every_beaten_path_is_answered(document: dict[str, Any]) -> None:
+    """P45: tools are the real server over real rows; no recording decides what may be asked."""
+    for name in ("refusal", "many-in-turn"):
+        (cell,) = [cell for cell in document["cells"] if cell["model"] == name]
+        assert cell["toolCalls"] > 0
+        assert set(cell["toolErrors"].values()) == {0}
+
+
 def test_hostile_text_of_a_model_is_inert_wherever_it_is_shown(machine: Machine, document: dict[str, Any]) -> None:
     """S21, S33: escape sequences, NUL and marks of direction never reach the terminal or the report as they are."""
     assert document

@@ -143,7 +143,7 @@ def test_cancelling_a_run_that_goes_on(machine: Machine, reference: dict[str, st
 
 
 def test_two_runs_at_once_queue(machine: Machine, reference: dict[str, str | None]) -> None:
-    """Two `proctor run` on one data dir: the second says whom it waits for, and both end well."""
+    """P41, two `proctor run` on one data dir: the second says whom it waits for, and both end well."""
     assert reference
     first = machine.start("run", str(machine.write_suite(make_suite("first"))))
     find_process(first, "proctor.gateway")

@@ -154,7 +154,7 @@ def _command(tmp_path: Path, scenario: Path, *options: str) -> list[str]:
 
 
 def test_a_killed_seeding_leaves_nothing(scenario: Path, tmp_path: Path) -> None:
-    """M-A4: `kill -9` leaves nothing visible, no process, and no litter after the next command."""
+    """P39, M-A4: `kill -9` leaves nothing visible, no process, and no litter after the next command."""
     process = subprocess.Popen(_command(tmp_path, scenario, "--volume", "40"), start_new_session=True)
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob("datasets/.staging-*/engine/store/*/*/*/*.bin")) and not list(

@@ -58,7 +58,7 @@ def test_the_prompt_gives_no_help_with_the_schema(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_prompt_leaks_nothing(name: str) -> None:
-    """S20: no word of the scenario's name, no fact, no rubric line's name in what an agent is told."""
+    """P28, S20: no word of the scenario's name, no fact, no rubric line's name in what an agent is told."""
     told = told_text(load_brief(SCENARIOS / name)).lower()
     words = {word.strip(".,;:()\"'") for word in told.split()}
     asked = load_brief(SCENARIOS / name).prompt.split()

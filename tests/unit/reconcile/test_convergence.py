@@ -37,7 +37,7 @@ def drive(run: RunSnapshot, cluster: FakeCluster) -> tuple[RunSnapshot, int]:
 
 
 def test_a_run_ends_and_stays_as_it_ended() -> None:
-    """P12, P13: passes alone drive a run to its verdict; later passes change nothing."""
+    """P12, P13, P14: passes alone drive a run to its verdict; later passes change nothing."""
     cluster = FakeCluster(SUITE)
     run, _ = drive(make_run(SUITE), cluster)
     assert run.status.verdict is Verdict.PASS
