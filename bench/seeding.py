@@ -94,6 +94,7 @@ async def compare_partitions(folder: Path, volume: Decimal) -> None:
             await datasets.fill_rollups(session, database, threads=threads)
             digests = await datasets.digest_database(session, plan.tables, database)
             found[parts, threads] = digest_json({name: one.digest for name, one in digests.items()})
+            await session.run(f"DROP DATABASE `{database}`")
     print(f"digests for (parts, threads) {', '.join(map(str, found))}: {len(set(found.values()))} different (asked: 1)")
 
 
