@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sys
 import threading
 from typing import BinaryIO
@@ -19,6 +20,9 @@ _USAGE = 64
 def main() -> int:
     """Run a gateway; return its exit code."""
     set_up_logging()
+    # All sandboxes' connections end here; a soft limit is for programs that can't count beyond 1024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         config = _read_config(sys.stdin.buffer)
         asyncio.run(_run(config))

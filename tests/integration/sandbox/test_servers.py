@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proctor.adapters.sandbox.bridge import forward_unix_to_tcp
+from proctor.adapters.sandbox.bridge import MAX_CONNECTIONS, forward_unix_to_tcp
 from proctor.adapters.sandbox.serverprocess import SandboxedServer, launch_server
 from proctor.adapters.sandbox.servers import ServerRequest, server_spec
 from support.sandbox import needs_sandbox, short_folder
@@ -203,6 +203,34 @@ async def test_an_engine_that_resets_while_it_is_asked_is_counted(folder: Path) 
             assert await reader.read() == b""
             writer.transport.abort()
         assert (bridge.refused, bridge.broken) == (0, 20)
+
+
+async def test_one_server_leaves_the_way_open_for_another(folder: Path, echo_port: int) -> None:
+    """S10, S23: whoever opens connections without end gets so many; the next server gets its own all the same."""
+    greedy = """
+import socket, sys
+def is_answered(one):
+    try:
+        one.sendall(b"?")
+        return one.recv(1) == b"?"
+    except OSError:
+        return False
+held = [socket.socket(socket.AF_UNIX) for _ in range(300)]
+for one in held:
+    one.connect("/run/dataset.sock")
+print(sum(map(is_answered, held)), flush=True)
+sys.stdin.read()
+"""
+    modest = "import socket\ns = socket.create_connection(('127.0.0.1', 8123))\ns.sendall(b'!')\nprint(s.recv(1))"
+    async with forward_unix_to_tcp(folder / "d.sock", "127.0.0.1", echo_port) as bridge:
+        first = await launch_server(server_spec(_request(sys.executable, "-c", greedy, dataset=bridge.socket)))
+        assert await first.reader.readline() == b"%d\n" % MAX_CONNECTIONS, first.log_tail()
+        second = await launch_server(server_spec(_request(sys.executable, "-c", modest, dataset=bridge.socket)))
+        assert await second.reader.read() == b"b'!'\n", second.log_tail()
+        await first.terminate()
+        await second.terminate()
+        assert bridge.crowded == 300 - MAX_CONNECTIONS
+        assert bridge.losses == 0
 
 
 async def test_a_server_that_listens_is_reached_through_a_socket(folder: Path) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+import socket as sockets
+import struct
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 _PIECE_BYTES = 64 * 1024
 _DIAL_SECONDS = 10
+_PEER = struct.Struct("3i")
+
+MAX_CONNECTIONS = 64
+"""Of one sandbox: several servers may share an engine, and this process's descriptors are everybody's."""
 
 
 @dataclass(slots=True)
@@ -22,17 +29,45 @@ class Bridge:
         refused: connections that the far side refused: what a server then reports is infrastructure's fault.
         broken: connections that the far side ended while it owed an answer: so does an engine that dies.
         last_refusal: why the last one was refused; empty if none was.
+        crowded: connections that were cut because their sandbox had too many.
     """
 
     socket: Path
     refused: int = 0
     broken: int = 0
     last_refusal: str = ""
+    crowded: int = 0
+    held: Counter[int] = field(default_factory=Counter, repr=False)
 
     @property
     def losses(self) -> int:
         """How often the far side was not there for what was asked of it."""
         return self.refused + self.broken
+
+    @contextlib.contextmanager
+    def admit(self, near: asyncio.StreamWriter) -> Iterator[bool]:
+        """Count a connection while it lasts; say no to one of a sandbox that has enough of them."""
+        sandbox = _identify(near.get_extra_info("socket"))
+        if self.held[sandbox] >= MAX_CONNECTIONS:
+            self.crowded += 1
+            yield False
+            return
+        self.held[sandbox] += 1
+        try:
+            yield True
+        finally:
+            self.held[sandbox] -= 1
+            self.held += Counter()  # lets go of those at zero
+
+
+def _identify(near: sockets.socket) -> int:
+    """Return a number that all of one sandbox's processes have in common: their process namespace's."""
+    credentials = near.getsockopt(sockets.SOL_SOCKET, sockets.SO_PEERCRED, _PEER.size)
+    process = _PEER.unpack(credentials)[0]
+    try:
+        return os.stat(f"/proc/{process}/ns/pid").st_ino  # noqa: PTH116 - a link of the kernel's, followed
+    except OSError:
+        return 0  # it has ended already
 
 
 @contextlib.asynccontextmanager
@@ -77,7 +112,9 @@ def _clear(socket: Path) -> None:
 
 
 async def _serve(bridge: Bridge, near: tuple[asyncio.StreamReader, asyncio.StreamWriter], host: str, port: int) -> None:
-    with contextlib.closing(near[1]):
+    with contextlib.closing(near[1]), bridge.admit(near[1]) as admitted:
+        if not admitted:
+            return
         try:
             far = await _dial(host, port)
         except OSError as e:  # TimeoutError is one
