@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,9 +11,22 @@ from dataclasses import replace
 
 import pytest
 
+from proctor.adapters.mcp.limits import McpLimits
 from proctor.api.server import Server
 from proctor.core.trajectory.events import EventKind
-from support.mcp import LIMITS, SCENARIO, SERVERS, is_alive, make_server, open_cell, run_odd_http
+from support.mcp import (
+    LIMITS,
+    SCENARIO,
+    SERVERS,
+    find_free_port,
+    forget_peak,
+    is_alive,
+    make_server,
+    make_toolboxes,
+    open_cell,
+    read_peak,
+    run_odd_http,
+)
 
 
 def make_http_server(port: int, **fields: object) -> Server:
@@ -60,6 +72,14 @@ async def test_a_wrong_token_shows_in_preflight() -> None:
         ("gzip", {}, "server_error", "invalid_message"),
         ("garbage", {}, "server_error", "invalid_message"),
         ("other_id", {}, "server_error", "invalid_message"),
+        ("bad_utf8", {}, "server_error", "invalid_message"),
+        ("wrong_shape", {}, "server_error", "invalid_message"),
+        ("garbage_stream", {}, "server_error", "invalid_message"),
+        ("bad_utf8_stream", {}, "server_error", "invalid_message"),
+        ("huge", {}, "server_error", "result_too_large"),
+        ("huge_stream", {}, "server_error", "result_too_large"),
+        ("flood", {}, "server_error", "flood"),
+        ("drip", {}, "server_error", "timeout"),
         ("big", {"bytes": 250_000}, "server_error", "result_too_large"),
         ("hang", {}, "server_error", "timeout"),
         ("big", {"bytes": 150_000}, "ok", ""),
@@ -76,6 +96,59 @@ async def test_each_failure_is_someones(tool: str, arguments: dict[str, object],
         assert reply["isError"] is (status != "ok")
         assert "args" in json.loads(await cell.call_text("echo"))
         assert cell.outcomes()[-1] == ("echo", "ok", "")
+
+
+@pytest.mark.parametrize(("mode", "words"), [("no-tools", "lists no tools"), ("twice", "'echo' twice")])
+async def test_preflight_refuses_an_odd_list(mode: str, words: str) -> None:
+    """P26: no tools, or two of one name: the server is named before any cell."""
+    async with run_odd_http("", mode) as port:
+        (probed,) = (await make_toolboxes(make_http_server(port)).probe())["servers"]
+    assert words in probed["error"]
+
+
+async def test_a_list_that_changes_in_the_middle_of_a_run_voids_the_attempt() -> None:
+    """P26: the list at an attempt's start equals the pinned one, or the attempt doesn't count; no tool is called."""
+    async with run_odd_http("", "changing:2") as port, open_cell(make_http_server(port), probe=True) as cell:
+        assert (await cell.call("echo"))["isError"] is True
+        assert cell.outcomes() == [("echo", "infra_error", "tools_changed")]
+        assert "tools changed since Preflight" in cell.attempt.infra_failure
+
+
+async def test_a_list_that_changes_with_a_lost_session_voids_the_attempt() -> None:
+    """P26: what the agent was served holds to the end; a fresh session that offers more is not used."""
+    async with run_odd_http("", "changing:3") as port, open_cell(make_http_server(port), probe=True) as cell:
+        assert "args" in await cell.call_text("echo")
+        await cell.call("lose_session")
+        assert "tools changed since Preflight" in await cell.call_text("echo")
+        assert [outcome[1:] for outcome in cell.outcomes()] == [
+            ("ok", ""),
+            ("server_error", "session_lost"),
+            ("infra_error", "tools_changed"),
+        ]
+        assert "tools changed since Preflight" in cell.attempt.infra_failure
+
+
+async def test_a_started_server_that_dies_in_a_call_is_started_again() -> None:
+    """Faults: it exits in the middle of a call: a tool error, the server's fault, and the next call finds it again."""
+    port = find_free_port()
+    command = [sys.executable, "-I", str(SERVERS / "odd_http.py"), str(port)]
+    spec = {"name": "sql", "http": {"command": command, "port": port}, "allowedTools": ["echo", "die"]}
+    async with open_cell(Server.model_validate(spec), probe=True) as cell:
+        assert "cut the connection" in await cell.call_text("die")
+        assert "args" in await cell.call_text("echo")
+        assert cell.outcomes() == [("die", "server_error", "exited"), ("echo", "ok", "")]
+
+
+@pytest.mark.parametrize("tool", ["huge", "huge_stream"])
+async def test_an_answer_of_200_mb_is_never_held(tool: str) -> None:
+    """Faults: 200 MB over HTTP, at the real limits: a clear tool error, memory bounded, the cell goes on."""
+    async with run_odd_http() as port, open_cell(make_http_server(port), limits=McpLimits()) as cell:
+        await cell.names()
+        forget_peak()
+        before = read_peak()
+        assert "larger than 8388608 bytes" in await cell.call_text(tool)
+        assert read_peak() - before < 80 * 1024 * 1024
+        assert "args" in await cell.call_text("echo")
 
 
 async def test_a_stream_passes_progress_and_log() -> None:
@@ -107,9 +180,7 @@ async def test_the_servers_own_stream_is_passed_on() -> None:
 
 async def test_a_server_that_is_not_there_is_infrastructure_when_it_runs_elsewhere() -> None:
     """Grading rule 8: no connection to a url says nothing about the agent, nor about the server."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     async with open_cell(make_http_server(port)) as cell:
         reply = await cell.call("echo")
         assert reply["isError"] is True
@@ -118,9 +189,7 @@ async def test_a_server_that_is_not_there_is_infrastructure_when_it_runs_elsewhe
 
 async def test_a_started_http_server_is_shared_and_ended() -> None:
     """M-A5: one process per server and dataset, with the bare environment, gone when the gateway ends."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     command = [sys.executable, "-I", str(SERVERS / "odd_http.py"), str(port)]
     server = Server.model_validate(
         {"name": "sql", "http": {"command": command, "port": port}, "allowedTools": ["echo"]}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.core.digests import canonical_json, digest_bytes
 from proctor.core.trajectory.events import EventKind
-from support.mcp import LIMITS, make_server, open_cell
+from support.mcp import LIMITS, forget_peak, make_server, open_cell, read_peak
 
 
 async def test_a_call_is_recorded_at_the_boundary() -> None:
@@ -154,16 +153,6 @@ async def test_hostile_text_passes_as_text() -> None:
         text = "\x1b[31m\x00{{7*7}} \ud800 ${x}"
         response = await cell.client.post("/tools/echo", content=json.dumps({"t": text}))
         assert json.loads(json.loads(response.content)["content"][0]["text"])["t"] == text
-
-
-def read_peak() -> int:
-    """Peak memory of this process, in bytes."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0]) * 1024
-
-
-def forget_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 async def test_an_answer_of_200_mb_is_never_held() -> None:

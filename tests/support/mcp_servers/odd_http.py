@@ -1,12 +1,15 @@
 """An MCP server over streamable HTTP that does what each tool's name says; standard library only.
 
-`odd_http.py PORT [TOKEN]`: with a token, requests need it as a bearer token. Port 0 prints the one it took.
+`odd_http.py PORT [TOKEN] [MODE]`: with a token, requests need it as a bearer token. Port 0 prints the one it took. The
+mode makes its list of tools odd: no-tools, twice, or changing:N, another list from the Nth time on.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -28,14 +31,35 @@ TOOLS = [
     "garbage",
     "other_id",
     "bad_request",
+    "bad_utf8",
+    "wrong_shape",
+    "huge",
+    "huge_stream",
+    "garbage_stream",
+    "bad_utf8_stream",
+    "flood",
+    "drip",
+    "die",
+    "fork",
 ]
 SESSIONS: dict[str, dict[str, Any]] = {}
 SEEN: list[dict[str, Any]] = []
 TOKEN = sys.argv[2] if len(sys.argv) > 2 else ""
+MODE = sys.argv[3] if len(sys.argv) > 3 else ""
+LISTED: list[None] = []
 
 
 def text(value: str) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": value}]}
+
+
+def list_names() -> list[str]:
+    LISTED.append(None)
+    kind, _, number = MODE.partition(":")
+    if kind == "no-tools":
+        return []
+    changed = kind == "twice" or (kind == "changing" and len(LISTED) >= int(number))
+    return [*TOOLS, "echo" if kind == "twice" else "brand_new"] if changed else TOOLS
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -111,7 +135,7 @@ class Handler(BaseHTTPRequestHandler):
         elif id_ is None:
             self.answer(202)
         elif method == "tools/list":
-            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in TOOLS]
+            tools = [{"name": name, "inputSchema": {"type": "object"}} for name in list_names()]
             self.result(id_, {"tools": tools})
         else:
             params = message["params"]
@@ -162,6 +186,60 @@ class Handler(BaseHTTPRequestHandler):
     def tool_garbage(self, _id: Any, _args: Any, _params: Any) -> None:
         self.answer(200, b"<html>oops</html>")
 
+    def tool_bad_utf8(self, id_: Any, _args: Any, _params: Any) -> None:
+        self.answer(200, b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"\xff\xfe"}]}}' % id_)
+
+    def tool_wrong_shape(self, id_: Any, _args: Any, _params: Any) -> None:
+        self.answer(200, b'{"jsonrpc":"2.0","id":%d,"result":"a string"}' % id_)
+
+    def pour(self, head: bytes) -> None:
+        """Say 200 MB more."""
+        self.wfile.write(head)
+        for _ in range(200):
+            self.wfile.write(b"x" * 1_000_000)
+
+    def tool_huge(self, id_: Any, _args: Any, _params: Any) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+        self.pour(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % id_)
+
+    def tool_huge_stream(self, id_: Any, _args: Any, _params: Any) -> None:
+        self.begin_stream()
+        self.pour(b'data: {"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"' % id_)
+
+    def tool_garbage_stream(self, _id: Any, _args: Any, _params: Any) -> None:
+        self.begin_stream()
+        self.wfile.write(b"data: {half a message\n\n")
+
+    def tool_bad_utf8_stream(self, id_: Any, _args: Any, _params: Any) -> None:
+        self.begin_stream()
+        self.wfile.write(b'data: {"jsonrpc":"2.0","id":%d,"result":{"text":"\xff\xfe"}}\n\n' % id_)
+
+    def tool_flood(self, _id: Any, _args: Any, _params: Any) -> None:
+        self.begin_stream()
+        while True:
+            self.event({"method": "notifications/message", "params": {"level": "info", "data": "again"}})
+
+    def tool_drip(self, _id: Any, _args: Any, _params: Any) -> None:
+        """A byte now and then, so that the connection is never silent."""
+        self.begin_stream()
+        while True:
+            self.wfile.write(b":\n")
+            self.wfile.flush()
+            time.sleep(0.05)
+
+    def tool_die(self, _id: Any, _args: Any, _params: Any) -> None:
+        os._exit(7)
+
+    def tool_fork(self, id_: Any, _args: Any, _params: Any) -> None:
+        """Leave a child behind that ignores TERM, in a session of its own."""
+        loop = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
+        child = subprocess.Popen(loop, start_new_session=True, stdin=subprocess.DEVNULL)
+        self.result(id_, text(json.dumps({"child": child.pid})))
+
     def tool_other_id(self, _id: Any, _args: Any, _params: Any) -> None:
         self.result(424242, text("not yours"))
 
@@ -169,6 +247,9 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
+
+    def handle_error(self, *_: Any) -> None:
+        """A client that has had enough is nothing to tell."""
 
 
 if __name__ == "__main__":
