@@ -187,6 +187,15 @@ class Attempt:
                 request=request[:_MAX_DENIED_BYTES],
             )
 
+    def check_untold(self, text: bytes) -> None:
+        """Refuse what would take the attempt's token beyond this gateway: only who follows a stranger's words tells it.
+
+        Raises:
+            Refused: the token is in it.
+        """
+        if self.recorder.holds_secret(text):
+            raise Refused(RefusalCode.TOKEN_TOLD, "the token is for the header only: it is told to nobody", status=403)
+
     def take_call(self) -> None:
         """Take one tool call from the budget.
 
@@ -236,7 +245,7 @@ class Attempt:
 
     def close(self, process: ProcessExit, *, ended: datetime) -> AttemptRecord:
         """Seal the trajectory and decide how the attempt ended."""
-        source, answer = self.answer.source, self.answer.body
+        source, answer = self.answer.source, self.recorder.mask(self.answer.body)
         tally = self.recorder.tally
         outcome, reason = decide_outcome(self._facts(), process)
         # The answer travels with the last event, so that it is in the blobs wherever it came from.

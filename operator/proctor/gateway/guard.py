@@ -95,6 +95,7 @@ class Guard:
             refused = Refused(RefusalCode.SOURCE, "the token belongs to another source", status=401)
             attempt.deny(refused, name=f"{scope['method']} {scope['path']}")
             raise refused
+        attempt.check_untold(scope["raw_path"] + scope["query_string"])
         if attempt.requests >= MAX_REQUESTS:
             raise Refused(RefusalCode.REQUESTS, "more requests than any investigation needs", status=429)
         return attempt

@@ -10,7 +10,7 @@ from proctor.api.suite import Agent
 from proctor.core.agents.scripted import REFERENCE_SQL, SqlTool
 from proctor.core.gatewaypolicy.budget import Budget, BudgetLimits
 from proctor.core.gatewaypolicy.pricing import TokenPrice
-from proctor.core.gatewaypolicy.tokens import TokenClaims
+from proctor.core.gatewaypolicy.tokens import TokenClaims, derive_secret
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.errors import InvalidInput
 from proctor.gateway.attempt import Attempt, AttemptSpec
@@ -40,9 +40,10 @@ def build_attempt(context: GatewayContext, key: AttemptKey, *, deadline_seconds:
     )
     model = None if key.cell.control else context.suite.model(key.cell.model)
     monotonic_ns = context.patience.monotonic_ns
+    secret = derive_secret(context.run_key, spec.claims).encode()
     attempt = Attempt(
         spec=spec,
-        recorder=Recorder(key, context.sink, clock=context.clock, monotonic_ns=monotonic_ns),
+        recorder=Recorder(key, context.sink, clock=context.clock, monotonic_ns=monotonic_ns, secret=secret),
         monotonic_ns=monotonic_ns,
         started_ns=monotonic_ns(),
         budget=Budget(_limits(context.suite.agent, deadline_seconds), _price(model)),

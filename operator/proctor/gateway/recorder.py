@@ -22,6 +22,8 @@ from proctor.gateway.ports import RecordSink
 _MAX_WORD = 256
 """Longest name or error class that is kept; an agent chooses tool names."""
 
+_MASK = b"[token]"
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -94,6 +96,7 @@ class Recorder:
         sink: takes rows and bodies.
         clock: tells the time of day.
         monotonic_ns: tells durations.
+        secret: of the attempt's token: nothing that is recorded holds it, whoever wrote it there.
     """
 
     def __init__(
@@ -103,6 +106,7 @@ class Recorder:
         *,
         clock: Clock = utc_now,
         monotonic_ns: Callable[[], int] = time.monotonic_ns,
+        secret: bytes = b"",
     ) -> None:
         self.key = key
         self.tally = Tally()
@@ -111,12 +115,21 @@ class Recorder:
         self._clock = clock
         self._monotonic_ns = monotonic_ns
         self._digest = TrajectoryDigest()
+        self._secret = secret
         self._sealed = False
 
     @property
     def sealed(self) -> bool:
         """Whether the trajectory is complete."""
         return self._sealed
+
+    def holds_secret(self, text: bytes) -> bool:
+        """Tell whether the attempt's token is in a text."""
+        return bool(self._secret) and self._secret in text
+
+    def mask(self, text: bytes) -> bytes:
+        """Return a text without the attempt's token."""
+        return text.replace(self._secret, _MASK) if self.holds_secret(text) else text
 
     def start(self) -> Span:
         """Note that something begins."""
@@ -145,7 +158,7 @@ class Recorder:
     def _build(self, fields: EventFields) -> tuple[Event, dict[str, bytes]]:
         span = fields.get("span") or self.start()
         waited_us = fields.get("waited_us", 0)
-        request, result = fields.get("request", b""), fields.get("result", b"")
+        request, result = self.mask(fields.get("request", b"")), self.mask(fields.get("result", b""))
         usage = fields.get("usage", Usage())
         blobs = {digest_bytes(body): body for body in (request, result) if body}
         event = Event(
@@ -153,8 +166,8 @@ class Recorder:
             ts=span.ts,
             kind=fields["kind"],
             status=fields.get("status", Status.OK),
-            name=_word(fields.get("name", "")),
-            error_class=_word(fields.get("error_class", "")),
+            name=self._word(fields.get("name", "")),
+            error_class=self._word(fields.get("error_class", "")),
             span_id=span.span_id,
             trace_id=self.trace_id,
             latency_us=max((self._monotonic_ns() - span.started_ns) // 1000 - waited_us, 0),
@@ -174,6 +187,5 @@ class Recorder:
         )
         return event, blobs
 
-
-def _word(text: str) -> str:
-    return text[:_MAX_WORD].encode("utf-8", "replace").decode()
+    def _word(self, text: str) -> str:
+        return self.mask(text.encode("utf-8", "replace")).decode()[:_MAX_WORD]

@@ -43,6 +43,17 @@ async def read_body(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
+async def read_agent_body(request: Request, limit: int) -> bytes:
+    """Read the body of an attempt's request.
+
+    Raises:
+        Refused: it is larger, was cut, or tells the attempt's token.
+    """
+    body = await read_body(request, limit)
+    attempt_of(request).check_untold(body)
+    return body
+
+
 def render_refusal(refused: Refused) -> Response:
     """Return the response that tells a refusal, in the form of the Messages API's errors."""
     body = {"type": "error", "error": {"type": refused.code.value, "message": str(refused)}}

@@ -18,6 +18,7 @@ class RefusalCode(StrEnum):
     METHOD = "proctor_method_refused"
     TOKEN = "proctor_token_refused"  # noqa: S105 - a word, not a secret
     TOKEN_EXPIRED = "proctor_token_expired"  # noqa: S105 - as above
+    TOKEN_TOLD = "proctor_token_told"  # noqa: S105 - as above
     SOURCE = "proctor_source_refused"
     ENDED = "proctor_attempt_ended"
     MODEL = "proctor_model_refused"

@@ -68,7 +68,13 @@ class PresentedToken:
 
 def build_token(run_key: bytes, claims: TokenClaims) -> str:
     """Return the token of an attempt."""
-    return f"{_PREFIX}.{claims.key.opaque_id}.{claims.expires_seconds}.{_mac(run_key, claims)}"
+    return f"{_PREFIX}.{claims.key.opaque_id}.{claims.expires_seconds}.{derive_secret(run_key, claims)}"
+
+
+def derive_secret(run_key: bytes, claims: TokenClaims) -> str:
+    """Return the part of an attempt's token that nobody can guess."""
+    message = f"{claims.key.run}\n{claims.key.cell}\n{claims.key.attempt}\n{claims.expires_seconds}"
+    return hmac.digest(run_key, message.encode(), hashlib.sha256).hex()
 
 
 def verify_token(run_key: bytes, token: PresentedToken, claims: TokenClaims, *, now: datetime) -> None:
@@ -77,15 +83,10 @@ def verify_token(run_key: bytes, token: PresentedToken, claims: TokenClaims, *, 
     Raises:
         Refused: it is another attempt's, was altered, or has expired.
     """
-    expected = _mac(run_key, claims)
+    expected = derive_secret(run_key, claims)
     # Compared in full before anything is said, so that the time taken tells nothing about the right one.
     genuine = hmac.compare_digest(expected.encode(), token.mac.encode("utf-8", "surrogateescape"))
     if not genuine or token.opaque_id != claims.key.opaque_id or token.expires_seconds != claims.expires_seconds:
         raise Refused(RefusalCode.TOKEN, "the token does not belong to this attempt", status=401)
     if now >= claims.expires:
         raise Refused(RefusalCode.TOKEN_EXPIRED, "the token has expired with the attempt's deadline", status=401)
-
-
-def _mac(run_key: bytes, claims: TokenClaims) -> str:
-    message = f"{claims.key.run}\n{claims.key.cell}\n{claims.key.attempt}\n{claims.expires_seconds}"
-    return hmac.digest(run_key, message.encode(), hashlib.sha256).hex()

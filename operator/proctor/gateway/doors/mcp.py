@@ -37,7 +37,7 @@ from proctor.adapters.mcp.session import Reply
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 from proctor.gateway.agent_session import AgentSession, Outbox
 from proctor.gateway.doors.tools import MAX_ARGUMENT_BYTES, toolbox_of
-from proctor.gateway.requests import attempt_of, read_body
+from proctor.gateway.requests import attempt_of, read_agent_body
 from proctor.gateway.toolbox import Toolbox, describe_failure
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -70,7 +70,7 @@ async def post(http: HttpRequest) -> Response:
     toolbox = toolbox_of(http)
     _check_origin(http)
     _check_types(http)
-    body = await read_body(http, MAX_ARGUMENT_BYTES)
+    body = await read_agent_body(http, MAX_ARGUMENT_BYTES)
     try:
         value = parse_json(body)
         message = read_message(value)

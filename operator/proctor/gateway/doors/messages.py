@@ -24,7 +24,7 @@ from proctor.gateway.context import GatewayContext
 from proctor.gateway.model_call import LiveReply, ModelCall, refuse_unavailable
 from proctor.gateway.model_side import ProviderSide, ScriptedSide
 from proctor.gateway.ports import JsonObject
-from proctor.gateway.requests import attempt_of, read_body
+from proctor.gateway.requests import attempt_of, read_agent_body
 
 MAX_REQUEST_BYTES = 16 * 1024 * 1024
 """More than any model's context holds, and little enough to read while other attempts wait."""
@@ -48,7 +48,7 @@ class _MessagesDoor:
     async def create_message(self, request: Request) -> Response:
         """Answer one model call."""
         attempt = attempt_of(request)
-        raw = await read_body(request, MAX_REQUEST_BYTES)
+        raw = await read_agent_body(request, MAX_REQUEST_BYTES)
         try:
             body = parse_object(raw)
             check_body(body, model=attempt.model.name)

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute, Route
 
 from proctor.adapters.mcp.jsonrpc import InvalidMessage, JsonObject, parse_json
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
-from proctor.gateway.requests import attempt_of, read_body
+from proctor.gateway.requests import attempt_of, read_agent_body
 from proctor.gateway.toolbox import Toolbox
 
 MAX_ARGUMENT_BYTES = 4 * 1024 * 1024
@@ -37,7 +37,7 @@ async def list_tools(request: Request) -> Response:
 
 async def call_tool(request: Request) -> Response:
     """Call a tool; the body is its arguments."""
-    arguments = _parse_arguments(await read_body(request, MAX_ARGUMENT_BYTES))
+    arguments = _parse_arguments(await read_agent_body(request, MAX_ARGUMENT_BYTES))
     reply = await toolbox_of(request).call(request.path_params["name"], arguments)
     return Response(reply.plain, media_type="application/json")
 
