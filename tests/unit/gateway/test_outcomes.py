@@ -51,6 +51,15 @@ CASES = [
     Case("usd", replace(DONE, limit=Limit.USD), EXITED, Outcome.BUDGET_LIMIT),
     Case("time at the gateway", replace(DONE, limit=Limit.TIME), EXITED, Outcome.TIME_LIMIT),
     Case("killed at the deadline", DONE, ProcessExit(ExitCause.DEADLINE), Outcome.TIME_LIMIT),
+    Case("hung, answer sent", replace(DONE, sent=True), ProcessExit(ExitCause.HUNG, -15), Outcome.COMPLETED),
+    Case("hung, answer only said", DONE, ProcessExit(ExitCause.HUNG, -9), Outcome.AGENT_ERROR),
+    Case(
+        "hung without one request",
+        AttemptFacts(requests=0, turns=0, tool_calls=0, answered=False),
+        ProcessExit(ExitCause.HUNG, -9),
+        Outcome.INFRA_ERROR,
+    ),
+    Case("hung at a limit", replace(DONE, limit=Limit.TURNS), ProcessExit(ExitCause.HUNG, -9), Outcome.TURN_LIMIT),
     Case(
         "deadline after a limit",
         replace(DONE, limit=Limit.CALLS),

@@ -1,0 +1,76 @@
+"""Every runtime runs the quickstart's scenario end to end against a local server that speaks the Messages API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.api.loading import load_suite
+from proctor.api.suite import AgentRuntime
+from proctor.settings import shipped_scenarios_dir
+from support.local_runs import Machine, make_suite
+from support.messages_server import KEY, MODEL, MessagesServer, play_policy, serve_messages
+from support.playing import ROOT
+from support.sandbox import needs_sandbox
+
+pytestmark = [pytest.mark.engine, *needs_sandbox]
+
+CELL = f"error-root-cause/sql/{MODEL}/1"
+EXAMPLES = ["claude-code", "python", "node", "shell"]
+SCORE = "0.8333"
+"""What `newest` earns, whoever drives it."""
+
+
+@pytest.fixture
+def provider() -> Iterator[MessagesServer]:
+    scenario = shipped_scenarios_dir() / "error-root-cause"
+    with serve_messages(play=play_policy(scenario, "newest", {"query": "sql"}), key=KEY) as server:
+        yield server
+
+
+def agent_of(example: str) -> dict[str, Any]:
+    spec = load_suite(ROOT / "examples" / "agents" / f"{example}.yaml").spec
+    agent: dict[str, Any] = json.loads(spec.agent.model_dump_json(by_alias=True, exclude_unset=True))
+    return agent
+
+
+def run(machine: Machine, folder: Path, agent: dict[str, Any], provider: MessagesServer) -> dict[str, Any]:
+    """Run one cell of the model; return the document."""
+    suite = folder / "suite.json"
+    suite.write_text(json.dumps(make_suite("runtimes", agent=agent, replicates=1)))
+    with_key = Machine(machine.root, {**machine.environment, "ANTHROPIC_API_KEY": KEY})
+    model = ("--model", MODEL, "--base-url", provider.url, "--allow-host", provider.host)
+    finished = with_key.call("run", str(suite), *model, "--new", "--json", timeout=280)
+    assert finished.stdout, finished.stderr
+    document: dict[str, Any] = json.loads(finished.stdout)
+    return document
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_a_real_score(machine: Machine, agents: Path, provider: MessagesServer, example: str) -> None:
+    """Runtimes: streamed, graded, nothing refused, no tool but the server's; as many turns as any other runtime."""
+    document = run(machine, agents, agent_of(example), provider)
+    cell = next(cell for cell in document["cells"] if cell["cell"] == CELL)
+    assert (cell["outcome"], cell["score"]) == ("completed", SCORE), cell
+    assert (cell["turns"], cell["toolCalls"]) == (6, 5)
+    shown = machine.call("show", "last", MODEL, "--full").stdout
+    assert "denied" not in shown
+    assert "answer (put):" in shown
+    prefix = "mcp__tools__" if example == "claude-code" else ""
+    for seen in provider.seen:
+        assert [tool["name"] for tool in seen.body["tools"]] == [f"{prefix}query"]
+        assert seen.body["stream"] is True
+        assert "metadata" not in seen.body
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_the_examples_say_what_they_run(example: str) -> None:
+    """M-D4: each example of an agent is a valid suite, named like its file, of the runtime it shows."""
+    suite = load_suite(ROOT / "examples" / "agents" / f"{example}.yaml", scenario_dirs=[ROOT / "scenarios"])
+    assert suite.metadata.name == example
+    expected = AgentRuntime.CLAUDE_CODE if example == "claude-code" else AgentRuntime.COMMAND
+    assert suite.spec.agent.runtime is expected
