@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -117,6 +118,23 @@ def scores_of(document: dict[str, Any]) -> dict[str, str | None]:
 def adopt_orphans() -> None:
     """Become the parent of whatever loses its own, so that nothing that a killed run leaves can hide."""
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def reap_orphans(before: frozenset[int]) -> frozenset[int]:
+    """Reap adopted processes that have ended; return those that have ended now.
+
+    Args:
+        before: what an earlier call returned. Only what had ended by then is reaped: whoever started a process of its
+            own and waits for it, as asyncio does, has its status long since.
+    """
+    ended = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            ended |= {int(pid) for pid in (task / "children").read_text().split() if _command_of(int(pid)) is None}
+    for pid in ended & before:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+    return frozenset(ended - before)
 
 
 def list_descendants(pid: int) -> dict[int, str]:

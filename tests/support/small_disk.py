@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from support.local_runs import Machine
 
 _BALLAST = "ballast"
+_PAGE = 4096
 # In a mount namespace of its own, and for as long as its input is open: nobody else sees the disk, nothing is left.
 _MOUNT = 'mount -t tmpfs -o size="$1" tmpfs "$2" && echo mounted && exec cat'
 
@@ -36,9 +36,16 @@ class SmallDisk:
 
     def fill(self, *, leave: int = 0) -> None:
         """Take room until only so many bytes are left."""
-        with (self.seen / _BALLAST).open("ab", buffering=0) as stream, contextlib.suppress(OSError):
-            while self.free > leave:
-                os.posix_fallocate(stream.fileno(), os.fstat(stream.fileno()).st_size, max(self.free - leave, 1))
+        with (self.seen / _BALLAST).open("ab") as stream:
+            wanted = self.free - leave
+            while wanted >= _PAGE:
+                size = os.fstat(stream.fileno()).st_size
+                try:
+                    os.posix_fallocate(stream.fileno(), size, wanted)
+                except OSError:
+                    wanted //= 2  # all or nothing; somebody else has just taken some
+                else:
+                    wanted = self.free - leave
 
     def make_room(self) -> None:
         (self.seen / _BALLAST).unlink(missing_ok=True)

@@ -61,8 +61,8 @@ def assert_all_files_are_whole(disk: SmallDisk) -> None:
 
 @pytest.mark.parametrize(
     "moment",
-    [SEEDING, ("Enforcing", 1), ("Controls", 1), (MODEL_ASKED, _ASKED_OFTEN), (JUDGE_ASKED, TRIAL + 1)],
-    ids=["seeding", "serving", "controls", "recording", "grading"],
+    [SEEDING, (MODEL_ASKED, _ASKED_OFTEN), (JUDGE_ASKED, TRIAL + 1)],
+    ids=["seeding", "recording", "grading"],
 )
 def test_a_run_stops_on_a_full_disk_and_goes_on_once_there_is_room(
     stage: Stage, disk: SmallDisk, undisturbed: dict[str, Any], moment: tuple[str, int]

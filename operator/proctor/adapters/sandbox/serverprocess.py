@@ -12,6 +12,7 @@ from proctor.adapters.sandbox.starting import Started, Streams, start
 _KEPT_BYTES = 16 * 1024
 _LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
+_REAP_SECONDS = 1.0
 _SIGNALLED = 128
 _NOISY_BYTES_PER_SECOND = 1024 * 1024
 """What is read of a server that has said more than anybody will read: whoever prints for ever waits for us, not we."""
@@ -78,6 +79,10 @@ class SandboxedServer:
             await asyncio.wait({self._gone}, timeout=self._grace)
         if not self._gone.done():
             self._started.kill()
+            await asyncio.wait({self._gone}, timeout=_REAP_SECONDS)
+        # Nothing of it is left. Asyncio waits for the ends of its pipes too, and never sees that of one which was full
+        # when its reader stopped.
+        self._started.process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001 - asyncio has no other way
         await self._gone
         for task in self._tasks:
             task.cancel()
