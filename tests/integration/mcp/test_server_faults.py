@@ -113,7 +113,7 @@ def finished(machine: Machine) -> Finished:
     port = find_free_port()
     changing = [sys.executable, "-I", str(SERVERS / "odd_http.py"), str(port), "", "changing:2"]
     servers = [odd.server() for odd in ODD]
-    servers.append({"name": CHANGING, "http": {"command": changing, "port": port}, "allowedTools": ["echo"]})
+    servers.append({"name": CHANGING, "http": {"command": changing, "port": port}, "deniedTools": []})
     with serve_messages(cast.play, models=frozenset({"steady"})) as provider:
         secret = {"name": "key", "key": "k"}
         model = {"name": "m", "anthropic": {"model": "steady", "baseUrl": provider.url, "secretKeyRef": secret}}
