@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "cancel": "runs",
     "show": "show",
     "compare": "compare",
+    "export": "export",
     "report": "report",
 }
 """By name, the module in this package whose `register` adds it."""

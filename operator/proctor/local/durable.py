@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from proctor.errors import DiskFull, Terminal
 
@@ -21,18 +23,31 @@ def write_atomic(path: Path, body: bytes) -> None:
     Raises:
         Terminal: it could not be written, with what to do about it.
     """
+    with open_atomic(path) as stream:
+        stream.write(body)
+
+
+@contextlib.contextmanager
+def open_atomic(path: Path) -> Iterator[BinaryIO]:
+    """Write a file that takes its place in one step when the block ends, and never if the block fails.
+
+    Raises:
+        Terminal: it could not be written, with what to do about it.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with partial.open("wb") as stream:
-            stream.write(body)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         partial.rename(path)
         _sync_folder(path.parent)
-    except OSError as e:
+    except BaseException as e:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise translate_os_error(e, f"writing {path}") from e
+        if isinstance(e, OSError):
+            raise translate_os_error(e, f"writing {path}") from e
+        raise
 
 
 def append_line(descriptor: int, line: bytes, path: Path) -> None:

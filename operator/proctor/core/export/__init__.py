@@ -1,0 +1,1 @@
+"""A run in other programs' formats: lines of JSON, a table, spans."""
