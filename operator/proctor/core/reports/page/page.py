@@ -6,6 +6,7 @@ import base64
 import functools
 import hashlib
 from importlib import resources
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -82,11 +83,18 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters["words"] = lambda value: str(value).replace("_", " ")
+    environment.filters["link"] = _link_cell
     return environment
 
 
-def _finalize(value: object) -> object:
-    return make_inert(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _link_cell(key: object) -> str:
+    """Return the address of a cell within the page."""
+    return f"#cell={quote(make_inert(str(key)), safe='')}"
+
+
+def _finalize(value: object) -> str:
+    # Whatever it is, what it says of itself may be a stranger's text; only what templates made is more than text.
+    return value if isinstance(value, Markup) else make_inert(str(value))
 
 
 @functools.cache
@@ -111,11 +119,10 @@ def _index(run: RunFacts) -> dict[str, object]:
 
 def _index_cell(cell: CellFacts) -> dict[str, object]:
     return {
-        "key": str(cell.key),
-        "scenario": cell.key.scenario,
-        "arm": str(cell.key.arm),
+        "key": make_inert(str(cell.key)),
+        "scenario": make_inert(cell.key.scenario),
+        "arm": make_inert(str(cell.key.arm)),
         "ended": (cell.outcome.value if cell.outcome else cell.state).replace("_", " "),
-        "state": cell.state,
         "score": None if cell.score is None else float(cell.score),
         "calls": cell.tool_calls,
         "errors": cell.tool_errors,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord
 
 _MOST_LINE = 600
 _MOST_NAME = 120
+_WITH_BODIES = frozenset({EventKind.MODEL_CALL, EventKind.TOOL_CALL, EventKind.DENIED, EventKind.MCP_MESSAGE})
 
 _ANSWERED: Mapping[AnswerSource, str] = {
     AnswerSource.PUT: "sent by the agent",
@@ -49,7 +51,7 @@ def describe_cell(
         cut: how much is shown.
     """
     described: dict[str, Any] = {
-        "cell": str(cell.key),
+        "cell": make_inert(str(cell.key)),
         "facts": _facts(cell, trajectory),
         "grade": _grade(cell),
         "marks": [_mark(mark) for mark in cell.marks],
@@ -62,8 +64,11 @@ def describe_cell(
     record, events = trajectory.record, trajectory.events
     turn = 0
     for event in events[: cut.events]:
-        turn += event.kind is EventKind.MODEL_CALL
-        described["events"].append(_event(event, record.opened, bodies, cut) | _turn_of(event, turn))
+        shown = _event(event, record.opened, bodies, cut)
+        if event.kind is EventKind.MODEL_CALL:
+            turn += 1
+            shown["turn"] = turn
+        described["events"].append(shown)
     described["left"] = max(0, len(events) - cut.events)
     described["span"] = _span(record, events)
     described["answer"] = _answer(trajectory, bodies, cut)
@@ -124,32 +129,21 @@ def _event(event: Event, opened: datetime, bodies: Mapping[str, bytes], cut: Cut
         shown["error"] = _name(event.error_class)
     if event.retry:
         shown["retry"] = event.retry
-    return shown | _bodies(event, bodies, cut)
+    if event.kind in _WITH_BODIES:
+        shown.update(_bodies(event, bodies, cut))
+    return shown
 
 
 def _bodies(event: Event, bodies: Mapping[str, bytes], cut: Cut) -> dict[str, Any]:
     asked = find_body(event.request_digest, event.request_preview, event.request_bytes, bodies)
     said = find_body(event.result_digest, event.result_preview, event.result_bytes, bodies)
-    match event.kind:
-        case EventKind.TOOL_CALL:
-            return {
-                "asked": show_arguments(asked, cut.signs),
-                "said": show_result(said, cut.signs),
-                "bytes": event.result_bytes,
-            }
-        case EventKind.MODEL_CALL:
-            # A request repeats the whole conversation: the reply is what is new.
-            text, calls = show_reply(said, cut.signs)
-            usd = {} if event.usd is None else {"usd": render_usd(event.usd)}
-            return {"said": text, "calls": calls, "in": event.input_tokens, "out": event.output_tokens} | usd
-        case EventKind.DENIED | EventKind.MCP_MESSAGE:
-            return {"asked": show_arguments(asked, cut.signs), "said": show_result(said, cut.signs)}
-        case _:
-            return {}
-
-
-def _turn_of(event: Event, turn: int) -> dict[str, int]:
-    return {"turn": turn} if event.kind is EventKind.MODEL_CALL else {}
+    if event.kind is EventKind.MODEL_CALL:
+        # A request repeats the whole conversation: the reply is what is new.
+        text, calls = show_reply(said, cut.signs)
+        usd = {} if event.usd is None else {"usd": render_usd(event.usd)}
+        return {"said": text, "calls": calls, "in": event.input_tokens, "out": event.output_tokens, **usd}
+    size = {"bytes": event.result_bytes} if event.kind is EventKind.TOOL_CALL else {}
+    return {"asked": show_arguments(asked, cut.signs), "said": show_result(said, cut.signs), **size}
 
 
 def _span(record: AttemptRecord, events: tuple[Event, ...]) -> int:
@@ -171,6 +165,7 @@ def _answer(trajectory: CellTrajectory, bodies: Mapping[str, bytes], cut: Cut) -
     return show_text(kept.preview, kept.size, 4 * cut.signs, whole=len(kept.preview.encode()) >= kept.size)
 
 
+@functools.lru_cache(maxsize=1024)
 def _name(text: str) -> str:
     inert = make_inert(text)
     return inert if len(inert) <= _MOST_NAME else inert[: _MOST_NAME - 1] + "…"
