@@ -10,6 +10,7 @@ import typer
 COMMANDS: Mapping[str, str] = {
     "validate": "validate",
     "init": "init",
+    "doctor": "doctor",
     "plan": "plan",
     "generate": "generate",
     "dataset": "dataset",
