@@ -18,7 +18,7 @@ SERVERS = Path(__file__).parent / "mcp_servers"
 SQL_SERVER = SERVERS / "sql_server.py"
 ODD_SERVER = SERVERS / "odd_server.py"
 _PR_SET_CHILD_SUBREAPER = 36
-_SECONDS = 150
+_SECONDS = 220
 
 
 def sql_server(name: str, *arguments: str) -> dict[str, Any]:
@@ -100,7 +100,12 @@ class Machine:
 
     def call(self, *arguments: str, timeout: float = _SECONDS) -> subprocess.CompletedProcess[str]:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=timeout)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()  # or it would go on beside all other tests
+            process.communicate()
+            raise
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def runs(self) -> list[Path]:

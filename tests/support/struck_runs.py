@@ -23,7 +23,7 @@ TRIAL = 6
 """How often the judge is asked before any answer: three planted ones, in two orders."""
 _JUDGE = "claude-judge"
 _SECRET = {"name": "anthropic", "key": "api-key"}
-_RUN_SECONDS = 150
+_RUN_SECONDS = 220
 
 
 class Victim(StrEnum):

@@ -149,7 +149,7 @@ def document(machine: Machine) -> Iterator[dict[str, Any]]:
             "odd-models",
             models=models,
             replicates=1,
-            agent={"deadlineSeconds": 60, "maxTurns": 10, "maxToolCalls": _MAX_CALLS},
+            agent={"deadlineSeconds": 200, "maxTurns": 10, "maxToolCalls": _MAX_CALLS},
             limits={"infraRetries": 0},
             gate={"enforcement": "Audit", "minimum": "0", "maxInfraErroredPercent": 100},
         )

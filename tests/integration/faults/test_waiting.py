@@ -33,9 +33,9 @@ def test_a_test_that_waits_for_ever_fails_and_says_where(pytester: pytest.Pytest
             await asyncio.sleep(0)
         """
     )
-    outcome = pytester.runpytest_inprocess(
-        "-o", "asyncio_mode=auto", "-o", "asyncio_default_fixture_loop_scope=function", "-p", "no:cacheprovider"
-    )
+    options = {"asyncio_mode": "auto", "asyncio_default_fixture_loop_scope": "function"}
+    words = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    outcome = pytester.runpytest_inprocess(*words, "-p", "no:cacheprovider")
     outcome.assert_outcomes(failed=1, passed=1)
     outcome.stdout.fnmatch_lines(["*it still waits after 0.05 s*"])
 
