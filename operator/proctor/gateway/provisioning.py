@@ -30,8 +30,8 @@ _MAX_HEADERS = 32
 _READ_BYTES = 64 * 1024
 _LOOK_SECONDS = 0.2
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_LEAST_SECRET = 6
-"""Shorter words of a header, such as `Basic`, are no secrets, and to take them out would spoil every message."""
+_LEAST_SECRET = 8
+"""Shorter words of a header, such as `Bearer`, are no secrets, and to take them out would spoil every message."""
 
 # Tokens are longer than what people write into a suite; signs that HTTP forbids would break the framing.
 _Value = Annotated[str, StringConstraints(strict=True, pattern=r"^[!-~]([ -~]*[!-~])?$", max_length=8192)]

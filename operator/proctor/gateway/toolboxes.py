@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -158,7 +158,9 @@ class Toolboxes:
 
     def _upstream(self, server: Server, scenario: str) -> Upstream:
         async def connect() -> Channel:
-            return await open_channel(await self._target(server, scenario), self._spec.launcher, self._spec.limits)
+            target = await self._target(server, scenario)
+            secrets = [*self._own_secrets(server), *self._provisioning.secrets]
+            return await open_channel(target, self._spec.launcher, self._spec.limits, secrets=secrets)
 
         policy = ToolPolicy.of(server.allowed_tools, server.denied_tools)
         needed = (server.sql_tool.name,) if server.sql_tool is not None else ()
@@ -221,6 +223,13 @@ class Toolboxes:
             dataset_fields={**named, **(fields or {})},
             search_path=self._spec.search_path,
         )
+
+    def _own_secrets(self, server: Server) -> Iterator[str]:
+        items: tuple[EnvVar | Header, ...] = (*server.env, *server.headers)
+        for item in items:
+            if item.secret_key_ref is not None:
+                value = self._value(server, item)
+                yield from (value, *value.split())
 
     def _header(self, server: Server, header: Header) -> str:
         value = self._value(server, header)

@@ -51,6 +51,15 @@ async def test_headers_and_version_go_with_every_request() -> None:
             }
 
 
+async def test_a_secret_header_that_a_server_shows_is_taken_out() -> None:
+    """S17: a server that repeats its credential spoils neither the record nor the agent."""
+    headers = [{"name": "X-Extra", "secretKeyRef": {"name": "t", "key": "k"}}]
+    async with run_odd_http() as port:
+        server = make_http_server(port, headers=headers)
+        async with open_cell(server, secrets={"t/k": "Bearer 0123456789abcdef"}) as cell:
+            assert json.loads(await cell.call_text("echo"))["x"] == "•••"
+
+
 async def test_a_wrong_token_shows_in_preflight() -> None:
     """A server that refuses its headers is named before any cell starts."""
     async with run_odd_http("tok3n") as port, open_cell(make_http_server(port)) as cell:

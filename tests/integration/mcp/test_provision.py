@@ -73,6 +73,15 @@ async def test_each_dataset_has_a_source_of_its_own() -> None:
     assert shown["headers"]["X-Team"] == "blue"
 
 
+async def test_a_server_that_shows_its_credential_shows_it_to_nobody() -> None:
+    """S17: what a hook printed is taken out of results: neither the agent nor the record gets it."""
+    async with run_elsewhere() as http, open_cell(make_server(http), probe=True) as cell:
+        shown = json.loads(await cell.call_text("headers"))
+        assert shown["headers"]["Authorization"] == "•••"
+        assert TOKEN.encode() not in b"".join(cell.gateway.sink.blobs.values())
+        assert TOKEN not in "".join(event.result_preview for event in cell.events())
+
+
 async def test_a_server_that_is_started_here_is_prepared_after_its_start_and_after_every_other() -> None:
     """M-A4, P26: what a server forgets with its process it is told again, before the next session."""
     async with open_cell(make_server(start_here()), probe=True) as cell:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import assert_never
 
 from proctor.adapters.mcp.channel import Channel
@@ -10,6 +11,7 @@ from proctor.adapters.mcp.http import HttpChannel
 from proctor.adapters.mcp.launch import LaunchedServer, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.lines import LineChannel, LineStreams
+from proctor.adapters.mcp.scrub import Scrubber
 from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
 from proctor.errors import Terminal
 
@@ -19,37 +21,45 @@ _LINE_SLACK = 64 * 1024
 _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 25, 0.02
 
 
-async def open_channel(target: Target, launcher: ServerLauncher, limits: McpLimits) -> Channel:
+async def open_channel(
+    target: Target, launcher: ServerLauncher, limits: McpLimits, *, secrets: Iterable[str] = ()
+) -> Channel:
     """Open a channel; for a command that means: start a fresh process.
+
+    Args:
+        target: the server.
+        launcher: starts commands.
+        limits: bounds of the channel.
+        secrets: the server's own credentials; they are taken out of what it says.
 
     Raises:
         Terminal: the command could not be run, or nothing listens.
     """
+    scrub = Scrubber(secrets)
     match target:
         case StdioTarget():
-            return await _open_stdio(target, launcher, limits)
+            return LineChannel(await _start(target, launcher, limits), limits, scrub)
         case TcpTarget():
-            return await _open_tcp(target, limits)
+            return LineChannel(await _dial(target, limits), limits, scrub)
         case HttpTarget():
-            return HttpChannel(target, limits)
+            return HttpChannel(target, limits, scrub)
         case _:
             assert_never(target)
 
 
-async def _open_stdio(target: StdioTarget, launcher: ServerLauncher, limits: McpLimits) -> Channel:
+async def _start(target: StdioTarget, launcher: ServerLauncher, limits: McpLimits) -> LineStreams:
     line_bytes = limits.message_bytes + _LINE_SLACK
     launched = await launcher.launch(target.command, target.dataset, line_bytes=line_bytes)
-    streams = LineStreams(
+    return LineStreams(
         launched.reader,
         launched.writer,
         launched.terminate,
         lambda: explain_exit(launched),
         launched.log_tail,
     )
-    return LineChannel(streams, limits)
 
 
-async def _open_tcp(target: TcpTarget, limits: McpLimits) -> Channel:
+async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
     try:
         async with asyncio.timeout(limits.start_seconds):
             reader, writer = await asyncio.open_connection(
@@ -65,7 +75,7 @@ async def _open_tcp(target: TcpTarget, limits: McpLimits) -> Channel:
     async def explain() -> str:
         return "the server closed its connection"
 
-    return LineChannel(LineStreams(reader, writer, terminate, explain, lambda: ""), limits)
+    return LineStreams(reader, writer, terminate, explain, lambda: "")
 
 
 async def explain_exit(launched: LaunchedServer) -> str:

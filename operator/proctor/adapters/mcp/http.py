@@ -25,6 +25,7 @@ from proctor.adapters.mcp.jsonrpc import (
     parse_message,
 )
 from proctor.adapters.mcp.limits import McpLimits
+from proctor.adapters.mcp.scrub import Scrubber
 from proctor.adapters.mcp.target import HttpTarget
 from proctor.adapters.wire import ConnectError, CutError, Response, Wire
 from proctor.core.gatewaypolicy.toolerrors import Fault
@@ -52,8 +53,9 @@ class HttpChannel:
 
     tells_apart = True
 
-    def __init__(self, target: HttpTarget, limits: McpLimits) -> None:
+    def __init__(self, target: HttpTarget, limits: McpLimits, scrub: Scrubber) -> None:
         self._target = target
+        self._scrub = scrub
         self._limits = limits
         self._wire = Wire(target.address.base_url, socket=target.address.socket, connect_seconds=limits.start_seconds)
         # Compressed answers could unfold to any size.
@@ -168,7 +170,7 @@ class HttpChannel:
     def _take(self, body: bytes, id_: MessageId | None) -> bool:
         """Pass one message on; whether it answers the request."""
         try:
-            message = parse_message(body)
+            message = parse_message(self._scrub(body))
         except InvalidMessage as e:
             failure = Failed(Fault.INVALID_MESSAGE, f"the server sent an invalid JSON-RPC message: {e}")
             raise _AnswerError(failure) from e
@@ -205,7 +207,7 @@ class HttpChannel:
 
     async def _read_error(self, response: Response) -> RpcError | None:
         with contextlib.suppress(_AnswerError, InvalidMessage):
-            message = parse_message(await self._read_bounded(response, _ERROR_BODY_BYTES))
+            message = parse_message(self._scrub(await self._read_bounded(response, _ERROR_BODY_BYTES)))
             return message if isinstance(message, RpcError) else None
         return None
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from proctor.adapters.mcp.channel import Failed, Listener
 from proctor.adapters.mcp.jsonrpc import InvalidMessage, JsonObject, Notification, encode, parse_message, peek_id
 from proctor.adapters.mcp.limits import McpLimits
+from proctor.adapters.mcp.scrub import Scrubber
 from proctor.core.gatewaypolicy.toolerrors import Fault
 
 _SKIP_BYTES = 256 * 1024
@@ -37,8 +38,9 @@ class LineChannel:
 
     tells_apart = False
 
-    def __init__(self, streams: LineStreams, limits: McpLimits) -> None:
+    def __init__(self, streams: LineStreams, limits: McpLimits, scrub: Scrubber) -> None:
         self._streams = streams
+        self._scrub = scrub
         self._limits = limits
         self._reading: asyncio.Task[None] | None = None
         self._unanswered = 0
@@ -106,7 +108,7 @@ class LineChannel:
             self._stray += 1 if stripped else 0
             return
         try:
-            message = parse_message(stripped)
+            message = parse_message(self._scrub(stripped))
         except InvalidMessage as e:
             self._stray += 1
             failure = Failed(Fault.INVALID_MESSAGE, f"the server sent an invalid JSON-RPC message: {e}")
