@@ -11,7 +11,7 @@ import pytest
 from proctor.adapters.sandbox.agents import AgentPlace
 from proctor.adapters.sandbox.claude_code import claude_code_spec
 from proctor.adapters.sandbox.own_agents import OwnAgent, own_agent_spec
-from proctor.adapters.sandbox.spec import SandboxSpec
+from proctor.adapters.sandbox.spec import Isolation, SandboxSpec
 from proctor.core.trajectory.outcome import Outcome
 from proctor.local.launching import Patience
 from support.agents import Work, open_work, say, write_program
@@ -49,11 +49,11 @@ def stub_of_claude(folder: Path, script: str, work: Work) -> SandboxSpec:
     return claude_code_spec(program, AgentPlace(socket=work.door.socket, token=work.door.token))
 
 
-def command(folder: Path, script: str, work: Work) -> SandboxSpec:
+def command(folder: Path, script: str, work: Work, isolation: Isolation = Isolation.BWRAP) -> SandboxSpec:
     (folder / "bin").mkdir()
     write_program(folder / "bin" / "agent.sh", script)
     agent = OwnAgent(command=("sh", "./bin/agent.sh"), folder=folder, search_path="/usr/bin:/bin")
-    return own_agent_spec(agent, AgentPlace(socket=work.door.socket, token=work.door.token))
+    return own_agent_spec(agent, AgentPlace(socket=work.door.socket, token=work.door.token, isolation=isolation))
 
 
 async def test_p25_a_result_ends_the_cell(tmp_path: Path) -> None:
@@ -109,3 +109,25 @@ async def test_p25_commands(tmp_path: Path, script: str, outcome: Outcome, reaso
         record = await work.run(command(tmp_path, script, work), patience=SOON)
     assert record.outcome is outcome
     assert reason in record.reason
+
+
+async def test_without_a_sandbox_the_contract_is_the_same(tmp_path: Path) -> None:
+    """--sandbox=none, P25: the same variables and doors, and the same end of what hangs."""
+    async with open_work(lambda _: say("no matter")) as work:
+        hang = "trap '' TERM\nsleep 30\n"
+        spec = command(tmp_path, ASK + PUT + hang, work, Isolation.NONE)
+        record = await work.run(spec, patience=SOON)
+        assert (record.outcome, work.answer) == (Outcome.COMPLETED, "the cart\n")
+
+
+async def test_its_files_can_be_read_and_nothing_can_be_written_beside_them(tmp_path: Path) -> None:
+    """Runtimes, S3: the agent's own folder is there, read-only; scratch is where it starts."""
+    (tmp_path / "beside.txt").write_text("not shown")
+    script = (
+        "cat $0 > copy && test -s $HOME/copy || exit 3\n"
+        "touch $(dirname $0)/new 2>/dev/null && exit 4\n"
+        "test -e $(dirname $0)/../beside.txt && exit 5\n"
+    )
+    async with open_work(lambda _: say("no matter")) as work:
+        record = await work.run(command(tmp_path, script + ASK + PUT, work), patience=SOON)
+    assert record.outcome is Outcome.COMPLETED, record.reason
