@@ -45,14 +45,14 @@ class SpoolLimits:
     """When a spool writes, and how much may wait.
 
     Attributes:
-        linger_seconds: how long a lone batch waits for company; nobody waits once somebody asks for an acknowledgement.
+        linger_seconds: how long a batch waits for company: a write costs the store the same however little is in it.
         batch_bytes: when that much waits, it is written at once.
         segment_bytes: size of a spool file, and so of the largest write.
         capacity_bytes: how much may wait altogether before `submit` refuses.
         longest_delay: seconds between tries while the store is away.
     """
 
-    linger_seconds: float = 0.1
+    linger_seconds: float = 0.3
     batch_bytes: int = 1 << 20
     segment_bytes: int = 8 << 20
     capacity_bytes: int = 2 << 30
@@ -133,7 +133,6 @@ class SpooledWriter:
             raise self._failure
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((number, future))
-        self._is_urgent.set()
         await future
 
     @property
@@ -196,7 +195,7 @@ class SpooledWriter:
             await self._has_work.wait()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._is_urgent.wait(), self._limits.linger_seconds)
-        if not self._waiting and not self._is_closing.is_set():
+        if not self._is_closing.is_set():
             self._is_urgent.clear()
         return self._files.oldest(position)
 

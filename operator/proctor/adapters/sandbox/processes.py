@@ -124,13 +124,13 @@ def is_over(pids: list[int], memory_bytes: int) -> tuple[bool, int]:
     What forked processes share is counted once for each of them at first, since that is cheap to read; only when that
     is too much, it is counted exactly.
     """
-    used = sum(_sum_fields(Path(f"/proc/{pid}/status"), _RESIDENT + _TABLES) for pid in pids)
+    used = sum(_sum_fields(f"/proc/{pid}/status", _RESIDENT + _TABLES) for pid in pids)
     if used <= memory_bytes:
         return False, used
-    tables = sum(_sum_fields(Path(f"/proc/{pid}/status"), _TABLES) for pid in pids)
+    tables = sum(_sum_fields(f"/proc/{pid}/status", _TABLES) for pid in pids)
     if tables > memory_bytes:
         return True, tables
-    exactly = tables + sum(_sum_fields(Path(f"/proc/{pid}/smaps_rollup"), _PROPORTIONAL) for pid in pids)
+    exactly = tables + sum(_sum_fields(f"/proc/{pid}/smaps_rollup", _PROPORTIONAL) for pid in pids)
     return exactly > memory_bytes, exactly
 
 
@@ -145,9 +145,11 @@ def signal_all(pids: list[int], number: signal.Signals) -> None:
 
 def list_children(pid: int) -> list[int]:
     """Return the living children of all threads of a process."""
+    # Read many times a second for every sandbox: paths as plain text cost a fifth of objects.
+    folder = f"/proc/{pid}/task"
     try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(word) for thread in threads for word in (thread / "children").read_text().split()]
+        threads = os.listdir(folder)  # noqa: PTH208 - as above
+        return [int(word) for thread in threads for word in _read(f"{folder}/{thread}/children").split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
 
@@ -173,9 +175,21 @@ def _count_files(root: Path | None) -> list[int]:
     return found
 
 
-def _sum_fields(path: Path, fields: tuple[str, ...]) -> int:
+def _sum_fields(path: str, fields: tuple[str, ...]) -> int:
+    wanted = tuple(field.encode() for field in fields)
     try:
-        text = path.read_text()
+        text = _read(path)
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return 0  # it has ended, or is about to
-    return sum(int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith(fields))
+    return sum(int(line.split()[1]) * _KIB for line in text.splitlines() if line.startswith(wanted))
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = b""
+        while piece := os.read(descriptor, 65536):
+            content += piece
+        return content
+    finally:
+        os.close(descriptor)
