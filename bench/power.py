@@ -3,6 +3,6 @@
 python bench/power.py
 """
 
-from proctor.core.reports.power_table import measure_sizes, measure_small, render_tables
+from proctor.core.reports.power_table import measure_growing, measure_sizes, measure_small, render_tables
 
-print(render_tables(measure_sizes(), measure_small()))
+print(render_tables(measure_sizes(), measure_growing(), measure_small()))

@@ -86,13 +86,13 @@ def estimate_batch(
         resamples: of the bootstrap.
         seed: fixes resampling; all runs share its draws, which changes nothing for any one of them.
         honest: allow for what few cells may not have shown; False for figures that are reported, not used.
-        tail: chance to miss on one side, of what the values' spread decides.
+        tail: chance to miss on one side.
     """
     moments = _measure(strata)
     mean = moments.means.mean(axis=1)
     low, high = _varying_ends(strata, moments, resamples=resamples, seed=seed, tail=tail)
     if honest:
-        low, high = _allow_for_constant(mean, low, high, moments=moments, bounds=bounds)
+        low, high = _allow_for_constant((mean, low, high), moments=moments, bounds=bounds, tail=tail)
         unseen = unseen_share(moments.sizes.tolist(), UNSEEN)
         low = np.minimum(low, mean - unseen * (mean - bounds.low))
     return Batch(
@@ -137,9 +137,10 @@ def _student(degrees: NDArray[np.int64], tail: float) -> Floats:
 
 
 def _allow_for_constant(
-    mean: Floats, low: Floats, high: Floats, *, moments: _Moments, bounds: Bounds
+    interval: tuple[Floats, Floats, Floats], *, moments: _Moments, bounds: Bounds, tail: float
 ) -> tuple[Floats, Floats]:
     """Add what constant scenarios may hide to what the others show, as independent parts add (Zou and Donner)."""
+    mean, low, high = interval
     below, above = np.zeros_like(mean), np.zeros_like(mean)
     # Runs are alike in which scenarios vary far more often than not, so each such pattern is looked at once.
     patterns, which = np.unique(moments.constant, axis=0, return_inverse=True)
@@ -147,7 +148,7 @@ def _allow_for_constant(
         if not pattern.any():
             continue
         runs = which.reshape(-1) == index
-        hidden = unseen_share(moments.sizes[pattern].tolist(), ONE_SIDE) * float(pattern.mean())
+        hidden = unseen_share(moments.sizes[pattern].tolist(), tail) * float(pattern.mean())
         level = moments.means[np.ix_(runs, pattern)].mean(axis=1)
         below[runs] = hidden * (level - bounds.low)
         above[runs] = hidden * (bounds.high - level)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
 from proctor.core.stats.batches import Floats
+
+Shares = tuple[tuple[float, float], ...]
+"""Scores, each with the share of cells that have it."""
 
 
 class Chance(Protocol):
@@ -88,26 +92,78 @@ class AllOrNothing:
         return np.where(random.random(shape) < drop, 0.0, 1.0)
 
 
-_STEPS = tuple(zip((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), (0.02, 0.03, 0.05, 0.1, 0.3, 0.5), strict=True))
-_WORSE_STEPS = tuple(zip((0.0, 0.2, 0.4, 0.6, 0.8, 1.0), (0.3, 0.3, 0.2, 0.1, 0.1, 0.0), strict=True))
-
-
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """One criterion of a judge, 0 to 5 and mostly 5; a drop mixes in worse marks."""
+class Marks:
+    """Scores of a few values only; a drop mixes in worse ones.
 
-    deviation: float = 0.24
+    Attributes:
+        usual: scores and their shares.
+        worse: scores and their shares, where an agent does badly.
+    """
+
+    usual: Shares
+    worse: Shares
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a cell's score."""
+        mean = _mean(self.usual)
+        return math.sqrt(math.fsum(share * (score - mean) ** 2 for score, share in self.usual))
 
     def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
         """Return scores whose mean is `drop` below what it is without a drop."""
-        worse = random.random(shape) < drop / (_mean(_STEPS) - _mean(_WORSE_STEPS))
-        return np.where(worse, _pick(random, shape, _WORSE_STEPS), _pick(random, shape, _STEPS))
+        is_worse = random.random(shape) < drop / (_mean(self.usual) - _mean(self.worse))
+        return np.where(is_worse, _pick(random, shape, self.worse), _pick(random, shape, self.usual))
 
 
-def _mean(values: tuple[tuple[float, float], ...]) -> float:
+STEPS = Marks(
+    ((0.0, 0.02), (0.2, 0.03), (0.4, 0.05), (0.6, 0.1), (0.8, 0.3), (1.0, 0.5)),
+    ((0.0, 0.3), (0.2, 0.3), (0.4, 0.2), (0.6, 0.1), (0.8, 0.1)),
+)
+"""One criterion of a judge, 0 to 5 and mostly 5."""
+FOUR_MARKS = Marks(((0.0, 0.05), (0.5, 0.1), (0.83, 0.25), (1.0, 0.6)), ((0.0, 0.5), (0.5, 0.4), (0.83, 0.1)))
+"""A short rubric: all of it, all but one line, half of it, nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenScores:
+    """Scores that an earlier run showed; a drop is more of its lower half, or all lower where that is not enough.
+
+    Attributes:
+        scores: in 0..1, spread as the cells of one scenario are.
+    """
+
+    scores: tuple[float, ...]
+
+    @classmethod
+    def of(cls, strata: Sequence[Sequence[float]]) -> Self:
+        """Return the scores of all scenarios, each moved to the mean of all: what differs between them is no chance."""
+        means = [math.fsum(values) / len(values) for values in strata]
+        level = math.fsum(means) / len(means)
+        moved = [value - mean + level for values, mean in zip(strata, means, strict=True) for value in values]
+        return cls(tuple(min(max(value, 0.0), 1.0) for value in moved))
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of a cell's score."""
+        mean = math.fsum(self.scores) / len(self.scores)
+        return math.sqrt(math.fsum((score - mean) ** 2 for score in self.scores) / len(self.scores))
+
+    def draw(self, random: np.random.Generator, shape: tuple[int, int], drop: float) -> Floats:
+        """Return scores whose mean is `drop` below what it is without a drop."""
+        ordered = np.sort(np.array(self.scores))
+        low = ordered[: max(len(ordered) // 2, 1)]
+        drawn = random.choice(ordered, size=shape)
+        room = float(ordered.mean() - low.mean())
+        if room <= drop:
+            return np.maximum(drawn - drop, 0.0)
+        return np.where(random.random(shape) < drop / room, random.choice(low, size=shape), drawn)
+
+
+def _mean(values: Shares) -> float:
     return math.fsum(score * share for score, share in values)
 
 
-def _pick(random: np.random.Generator, shape: tuple[int, int], values: tuple[tuple[float, float], ...]) -> Floats:
+def _pick(random: np.random.Generator, shape: tuple[int, int], values: Shares) -> Floats:
     scores = np.array([score for score, _ in values])
     return scores[random.choice(len(values), size=shape, p=[share for _, share in values])]
