@@ -25,7 +25,7 @@ from proctor.local.dataset_files import (
     read_record,
     refuse_mismatch,
 )
-from proctor.local.durable import write_atomic
+from proctor.local.durable import check_room, write_atomic
 from proctor.local.staging import commit_folder, create_root, discard_folder, hold_name, stage_folder, sweep_staging
 
 if TYPE_CHECKING:
@@ -118,6 +118,7 @@ async def ensure_dataset(
     Raises:
         InvalidInput: the recipe or a fact query is at fault.
         Retryable: the engine went away.
+        DiskFull: there is too little room.
         Terminal: it can't be built here, or what is there is not what its name says.
     """
     found = find_dataset(request, data_dir=data_dir)
@@ -129,6 +130,7 @@ async def ensure_dataset(
     async with hold_name(root, request.hash):
         record = read_record(root / request.hash)
         if record is None:
+            check_room(data_dir)
             return await _build(request, root, on_progress)
         refuse_mismatch(record, request)
         return record if request.is_met_by(record) else await _add_facts(record, request, root)

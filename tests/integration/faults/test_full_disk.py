@@ -94,6 +94,19 @@ def test_a_run_stops_on_a_full_disk_and_goes_on_once_there_is_room(
     assert {cell["cell"]: cell["attempt"] for cell in document["cells"] if cell["cell"] in finished} == finished
 
 
+def test_a_dataset_that_does_not_fit_leaves_nothing(stage: Stage, disk: SmallDisk) -> None:
+    """Faults, a full disk while seeding: ClickHouse's own words for it become the same message; no litter is left."""
+    command = ("dataset", "seed", "error-root-cause", "--volume", "0.1", "--seed", "9")
+    disk.fill(leave=LEAST_FREE_BYTES + (2 << 20))
+    try:
+        seeded = stage.machine.call(*command)
+    finally:
+        disk.make_room()
+    assert seeded.returncode == 3, seeded.stderr
+    assert "the disk is full; free some space" in seeded.stderr
+    assert_all_files_are_whole(disk)
+
+
 def test_nothing_is_begun_on_a_disk_that_is_full_already(stage: Stage, disk: SmallDisk) -> None:
     """Faults, a full disk: said before anything is made."""
     before = stage.machine.runs()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
 from proctor.api.run import Verdict
 from proctor.core.ids import AttemptKey, CellKey
-from proctor.errors import InvalidInput, Terminal
-from proctor.local.durable import append_line, write_atomic
+from proctor.errors import DiskFull, InvalidInput, Terminal
+from proctor.local.durable import append_line, check_room, write_atomic
 from proctor.local.journal import AttemptJournal
 from proctor.local.locks import hold_data_dir
 from proctor.local.rundir import create_run, find_resumable, find_run, list_runs
@@ -58,6 +60,43 @@ def test_a_torn_last_line_of_a_journal_is_no_start(tmp_path: Path) -> None:
         journal.note_start(KEY)
     path.write_bytes(path.read_bytes() + b'{"cell": "error-ro')
     assert AttemptJournal(path, "uid").read_started() == {KEY}
+
+
+def test_what_follows_a_torn_line_is_a_line_of_its_own(tmp_path: Path) -> None:
+    """P30: whoever resumes after a kill in the middle of a line can be resumed too."""
+    path = tmp_path / "attempts.jsonl"
+    path.write_bytes(b'{"cell": "error-ro')
+    with AttemptJournal(path, "uid") as journal:
+        journal.note_start(KEY)
+    with AttemptJournal(path, "uid") as journal:
+        assert journal.read_started() == {KEY}
+
+
+def test_a_line_that_does_not_fit_is_taken_back(tmp_path: Path) -> None:
+    """A full disk: half a line would be in the way of the next one."""
+    path = tmp_path / "attempts.jsonl"
+    with AttemptJournal(path, "uid") as journal:
+        journal.note_start(KEY)
+        whole = path.read_bytes()
+        limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # A limit on a file's size ends a write in the middle as a full disk does.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 5, limit[1]))
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            with pytest.raises(Terminal, match=r"attempts\.jsonl"):
+                journal.note_start(KEY)
+        finally:
+            signal.signal(signal.SIGXFSZ, before)
+            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert path.read_bytes() == whole
+
+
+def test_too_little_room_is_said_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk: which one, how much there is, what to do; a folder that is not there yet is on its parent's."""
+    check_room(tmp_path / "not" / "there")
+    monkeypatch.setattr("proctor.local.durable.LEAST_FREE_BYTES", 1 << 62)
+    with pytest.raises(DiskFull, match=r"data dir .*/there: \d+ MiB are free, .* free some space, then give the same"):
+        check_room(tmp_path / "not" / "there")
 
 
 @pytest.mark.parametrize("line", [b"null\n", b"{}\n", b'{"cell": "x", "attempt": 1}\n', b"\xff\n"])
