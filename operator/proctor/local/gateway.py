@@ -20,8 +20,8 @@ from proctor.local.control import POLL_SECONDS, Door, GatewayControl, OpenProgre
 from proctor.reconcile.observed import GatewaySeen, ProbeSeen, Readiness
 
 _START_SECONDS = 60.0
-_PROBE_SECONDS = 300.0
-"""A start, a list and three calls of a minute each; past that the gateway itself hangs."""
+_PROBE_SECONDS = 600.0
+"""A start, a hook, a greeting, a list and three calls of a minute each, and some servers have to wait for others."""
 _STOP_SECONDS = 15.0
 """A gateway that is told to end first ends its servers and flushes its record."""
 

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from subprocess import PIPE, Popen
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,12 @@ async def open_launcher() -> AsyncIterator[SandboxLauncher]:
             yield launcher
 
 
+def read_look(error: str) -> dict[str, Any]:
+    """What a hook saw, from its last words."""
+    found: dict[str, Any] = json.loads(error.partition("the last of its log: ")[2].splitlines()[0])
+    return found
+
+
 @pytest.mark.parametrize("elsewhere", [True, False], ids=["at a url", "started here"])
 async def test_a_hook_is_as_confined_as_a_server(elsewhere: bool) -> None:
     """S15, S17: it reaches its server and the dataset, nothing else; its environment is what the suite says."""
@@ -134,12 +141,22 @@ async def test_a_hook_is_as_confined_as_a_server(elsewhere: bool) -> None:
             (probed,) = (await toolboxes.probe())["servers"]
             assert await asyncio.to_thread(can_connect, "127.0.0.1", other)
             await toolboxes.close()
-    found = json.loads(probed["error"].partition("the last of its log: ")[2].splitlines()[0])
+    found = read_look(probed["error"])
     assert found["seen"] == {"server": True, "dataset": True, "other": False}
     fields = [f"PROCTOR_DATASET_{name}" for name in ("DATABASE", "HOST", "PASSWORD", "PORT", "USER")]
     assert set(found["variables"]) - {"LC_CTYPE", "PWD"} == {
         *fields, "PROCTOR_SERVER_URL", "HOME", "LANG", "PATH", "TMPDIR",
     }  # fmt: skip
+
+
+async def test_a_hook_finds_a_port_that_is_not_free_to_all_higher_up() -> None:
+    """Nobody in a sandbox may listen below 1024: the hook is told another port, under the server's own name."""
+    provision = {"command": [*HOOK, "look", json.dumps({"server": ["localhost", 10080]})]}
+    spec = {"name": "sql", "http": {"url": "http://localhost/mcp"}, "provision": provision, "deniedTools": []}
+    async with open_launcher() as launcher:
+        (probed,) = (await make_toolboxes(Server.model_validate(spec), launcher=launcher).probe())["servers"]
+    found = read_look(probed["error"])
+    assert (found["told"], found["seen"]) == ("http://localhost:10080", {"server": True})
 
 
 async def test_a_hook_reaches_its_server_by_name() -> None:

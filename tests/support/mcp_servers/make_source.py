@@ -43,7 +43,7 @@ def can_connect(host: str, port: int) -> bool:
 
 def look(targets: str) -> None:
     seen = {name: can_connect(*target) for name, target in json.loads(targets).items()}
-    sys.exit(json.dumps({"seen": seen, "variables": sorted(os.environ)}))
+    sys.exit(json.dumps({"seen": seen, "told": SERVER, "variables": sorted(os.environ)}))
 
 
 def flood() -> None:
