@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -128,15 +129,14 @@ def read_look(error: str) -> dict[str, Any]:
 @pytest.mark.parametrize("elsewhere", [True, False], ids=["at a url", "started here"])
 async def test_a_hook_is_as_confined_as_a_server(elsewhere: bool) -> None:
     """S15, S17: it reaches its server and the dataset, nothing else; its environment is what the suite says."""
-    forbidden = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
-    other = forbidden.sockets[0].getsockname()[1]
-    with run_elsewhere() as far:
+    with socket.create_server(("127.0.0.1", 0)) as forbidden, run_elsewhere() as far:
+        other = forbidden.getsockname()[1]
         port = far if elsewhere else find_free_port()
         targets = {"server": ["127.0.0.1", port], "dataset": ["127.0.0.1", 8123], "other": ["127.0.0.1", other]}
         http = {"url": f"http://127.0.0.1:{far}/mcp"} if elsewhere else {"command": [*SERVER, str(port)], "port": port}
         provision = {"command": [*HOOK, "look", json.dumps(targets)]}
         server = Server.model_validate({"name": "sql", "http": http, "provision": provision, "deniedTools": []})
-        async with forbidden, open_launcher() as launcher:
+        async with open_launcher() as launcher:
             toolboxes = make_toolboxes(server, launcher=launcher)
             (probed,) = (await toolboxes.probe())["servers"]
             assert await asyncio.to_thread(can_connect, "127.0.0.1", other)

@@ -60,6 +60,7 @@ ODD = [
     Odd("die", "the server process exited with code 7"),
     Odd("fork", '"child"', blame="", arguments={"leave": True}),
     Odd("change_tools", "changed", blame=""),
+    Odd("leave_child", '"child"', blame="", http=True),
     Odd("huge_stream", TOO_LARGE, http=True),
     Odd("garbage_stream", "the server sent an invalid JSON-RPC message: not valid JSON", http=True),
     Odd("bad_utf8_stream", "the server sent an invalid JSON-RPC message: not valid UTF-8", http=True),

@@ -40,7 +40,7 @@ TOOLS = [
     "flood",
     "drip",
     "die",
-    "fork",
+    "leave_child",
 ]
 SESSIONS: dict[str, dict[str, Any]] = {}
 SEEN: list[dict[str, Any]] = []
@@ -234,7 +234,7 @@ class Handler(BaseHTTPRequestHandler):
     def tool_die(self, _id: Any, _args: Any, _params: Any) -> None:
         os._exit(7)
 
-    def tool_fork(self, id_: Any, _args: Any, _params: Any) -> None:
+    def tool_leave_child(self, id_: Any, _args: Any, _params: Any) -> None:
         """Leave a child behind that ignores TERM, in a session of its own."""
         loop = ["/bin/sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
         child = subprocess.Popen(loop, start_new_session=True, stdin=subprocess.DEVNULL)
