@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import assert_never
 
 from proctor.adapters.sandbox.agents import AgentPlace, agent_spec
@@ -49,13 +51,19 @@ class Patience:
 
 
 class _Agent:
-    """A sandboxed agent whose end has one cause: the executor's."""
+    """A sandboxed agent whose end has one cause: the executor's. What it wrote is kept where there is a log."""
 
-    def __init__(self, sandboxed: Sandboxed) -> None:
+    def __init__(self, sandboxed: Sandboxed, log: Path | None) -> None:
         self._sandboxed = sandboxed
+        self._log = log
 
     async def wait(self) -> ProcessExit:
-        return await self._sandboxed.wait()
+        ended = await self._sandboxed.wait()
+        if self._log is not None and self._sandboxed.output:
+            # For people only. That a disk is full is told by what has to be written.
+            with contextlib.suppress(OSError):
+                self._log.write_text(self._sandboxed.output, "utf-8")
+        return ended
 
     async def terminate(self) -> None:
         await self._sandboxed.terminate()
@@ -66,6 +74,7 @@ def build_launcher(
     request: RunRequest,
     progress_of: Callable[[AttemptKey], OpenProgress],
     *,
+    log_of: Callable[[str], Path],
     patience: Patience = Patience(),
 ) -> AgentLauncher:
     """Return what starts the suite's agent, and for control cells the builtin one.
@@ -77,6 +86,7 @@ def build_launcher(
         suite: the frozen suite.
         request: what was asked for.
         progress_of: returns what the gateway saw of an attempt.
+        log_of: returns the file for the log of that name.
         patience: how long nothing may be seen of an agent.
 
     Raises:
@@ -89,13 +99,20 @@ def build_launcher(
 
     async def start(key: AttemptKey, door: Door) -> RunningAgent:
         build = chosen if key.cell.control is None else builtin
+        own = key.cell.control is None and suite.agent.runtime is not AgentRuntime.BUILTIN
         try:
             spec = build(door)
         except InvalidInput as error:
             raise Terminal(f"agent: {error}") from error
-        return _Agent(await launch(spec, find_hang=lambda silent: patience.find_hang(progress_of(key), silent)))
+        running = await launch(spec, find_hang=lambda silent: patience.find_hang(progress_of(key), silent))
+        # The builtin agent says in one line what the record says better.
+        return _Agent(running, log_of(_log_name(key)) if own else None)
 
     return start
+
+
+def _log_name(key: AttemptKey) -> str:
+    return f"agent-{str(key.cell).replace('/', '.')}-{key.attempt}"
 
 
 def build_agent(suite: EvalSuiteSpec, request: RunRequest) -> BuildSpec:

@@ -305,7 +305,7 @@ class _Session:
         agents = Agents(
             journal,
             gateway,
-            build_launcher(self._suite, self._request, gateway.progress_of),
+            build_launcher(self._suite, self._request, gateway.progress_of, log_of=self._directory.log),
             deadline_seconds=self._suite.agent.deadline_seconds,
             background=self._background,
         )

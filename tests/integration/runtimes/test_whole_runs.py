@@ -13,7 +13,7 @@ from proctor.api.loading import load_suite
 from proctor.api.suite import AgentRuntime
 from proctor.settings import shipped_scenarios_dir
 from support.local_runs import Machine, make_suite
-from support.messages_server import KEY, MODEL, MessagesServer, play_policy, serve_messages
+from support.messages_server import KEY, MODEL, Cut, FailingInStream, Fault, MessagesServer, play_policy, serve_messages
 from support.playing import ROOT
 from support.sandbox import needs_sandbox
 
@@ -53,17 +53,24 @@ def run(machine: Machine, folder: Path, agent: dict[str, Any], provider: Message
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_a_real_score(machine: Machine, agents: Path, provider: MessagesServer, example: str) -> None:
     """Runtimes: streamed, graded, nothing refused, no tool but the server's; as many turns as any other runtime."""
+    broken: list[Fault | None] = [None, FailingInStream(after_events=6), None, Cut(after_events=8)]
+    provider.faults.extend(broken if example == "claude-code" else [])  # it asks again, by itself
     document = run(machine, agents, agent_of(example), provider)
     cell = next(cell for cell in document["cells"] if cell["cell"] == CELL)
     assert (cell["outcome"], cell["score"]) == ("completed", SCORE), cell
-    assert (cell["turns"], cell["toolCalls"]) == (6, 5)
+    assert (cell["turns"], cell["toolCalls"], cell["attempts"]) == (6, 5, 1)
     shown = machine.call("show", "last", MODEL, "--full").stdout
     assert "denied" not in shown
     assert "answer (put):" in shown
+    if example == "claude-code":
+        log = machine.runs()[-1].parent / "logs" / f"agent-error-root-cause.sql.{MODEL}.1-1.log"
+        assert "Claude Code gave its result" in log.read_text()
+    # What breaks off, it asks for again, and whole.
+    whole = sum(seen.body["stream"] is not True for seen in provider.seen)
+    assert whole == (2 if example == "claude-code" else 0)
     prefix = "mcp__tools__" if example == "claude-code" else ""
     for seen in provider.seen:
         assert [tool["name"] for tool in seen.body["tools"]] == [f"{prefix}query"]
-        assert seen.body["stream"] is True
         assert "metadata" not in seen.body
 
 

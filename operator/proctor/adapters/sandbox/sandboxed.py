@@ -17,7 +17,7 @@ from proctor.errors import ProctorError
 GRACE_SECONDS = 5.0
 """Between TERM and KILL."""
 
-_KEPT_BYTES = 4096
+_KEPT_BYTES = 64 * 1024
 _MESSAGE_SIGNS = 400
 _LOOK_SECONDS = 0.1
 _LOOK_SOON_SECONDS = 0.05
@@ -113,6 +113,12 @@ class Sandboxed:
         """Return how it ended, once nothing of it is left. Cancelling this leaves it running: `terminate` ends it."""
         return await asyncio.shield(self._whole)
 
+    @property
+    def output(self) -> str:
+        """The end of what it wrote on standard output and error, without control characters but for line ends."""
+        text = self._tail.decode("utf-8", "replace")
+        return "".join(sign for sign in text if sign.isprintable() or sign in "\n\t")
+
     async def terminate(self, cause: ExitCause = ExitCause.CANCELLED, message: str = "") -> ProcessExit:
         """End it, unless it has ended: TERM, a time of grace, KILL of everything."""
         self._request_end(cause, message)
@@ -188,7 +194,8 @@ class Sandboxed:
         return look if self._deadline is None else max(min(look, self._deadline - now), 0.001)
 
     def _describe(self, code: int, *, begun: bool) -> ProcessExit:
-        said = self._tail.decode("utf-8", "replace")
+        # A sign has four bytes at most.
+        said = self._tail[-4 * _MESSAGE_SIGNS :].decode("utf-8", "replace")
         text = "".join(sign if sign.isprintable() else " " for sign in said).strip()
         if not begun:
             return ProcessExit(ExitCause.START_FAILED, None, text[-_MESSAGE_SIGNS:])
