@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from proctor.adapters.clickhouse.results import GradeRow
 from proctor.core.ids import AttemptKey
@@ -28,9 +29,10 @@ class MemoryStore:
         if answer is not None:
             self.bodies[record.answer_digest] = answer
 
-    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
+    async def attempts(self, run: str, *, since: datetime | None = None) -> tuple[AttemptRecord, ...]:
         self._work()
-        return tuple(record for record in self.records if record.key.run == run)
+        found = (record for record in self.records if record.key.run == run)
+        return tuple(record for record in found if since is None or record.ended >= since)
 
     async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
         self._work()

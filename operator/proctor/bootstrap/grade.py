@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -86,8 +87,8 @@ class GraderConfig(_Section):
 class GradeStore(Protocol):
     """What the grader needs of the results store; every method may raise `Retryable` while it is away."""
 
-    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
-        """Return a run's ended attempts."""
+    async def attempts(self, run: str, *, since: datetime | None = None) -> tuple[AttemptRecord, ...]:
+        """Return a run's ended attempts; with an instant, those that ended then or later."""
         ...
 
     async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:

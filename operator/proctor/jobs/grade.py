@@ -11,7 +11,9 @@ import json
 import logging
 import os
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,7 @@ from proctor.bootstrap.logging import set_up_logging
 from proctor.core.digests import canonical_json
 from proctor.core.grading.agreement import measure_agreement
 from proctor.core.grading.attempts import select_attempts
+from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 from proctor.jobs.judging import JudgePanel
@@ -30,7 +33,13 @@ from proctor.jobs.marking import JudgedBy, Marker, name_judge
 logger = logging.getLogger("proctor.jobs.grade")
 
 _MAX_CONFIG_BYTES = 64 * 1024 * 1024
-_POLL_SECONDS = 0.3
+_POLL_SECONDS = 0.5
+_REST = 20
+"""Between two looks it rests so many times as long as the last summary took: one of thousands of grades takes long."""
+
+_OVERLAP = timedelta(seconds=10)
+"""Attempts come into the store in about the order in which they ended; the last look reads them all once more."""
+
 _MAX_DELAY_SECONDS = 10.0
 _USAGE = 64
 _FAILED = 1
@@ -49,10 +58,12 @@ class GradingJob:
         self._marker = Marker(parts, self._panel)
         self._grades: dict[str, dict[str, Any]] = {}
         self._known: dict[tuple[str, int], dict[str, Any]] | None = None
+        self._records: dict[AttemptKey, AttemptRecord] = {}
         self._unwritten: list[GradeRow] = []
         self._judge_digest = ""
         self._fault = ""
         self._written: bytes = b""
+        self._summing_up = 0.0
 
     async def run(self, ended: asyncio.Event) -> None:
         """Grade until no more attempts end and all of them are graded.
@@ -64,16 +75,18 @@ class GradingJob:
             Terminal: the store refuses, or the summary can't be written.
         """
         self.write_summary()
-        delay = _POLL_SECONDS
+        delay, failed = _POLL_SECONDS, False
         while True:
             last = ended.is_set()
             try:
-                await self.grade_new()
-                delay = _POLL_SECONDS
+                await self.grade_new(all_again=last or failed)
+                failed = False
+                delay = min(_MAX_DELAY_SECONDS, max(_POLL_SECONDS, _REST * self._summing_up))
                 if last:
                     return
             except Retryable as error:
                 logger.warning("the store is away", extra={"run": self._parts.run, "problem": type(error).__name__})
+                failed = True
                 delay = min(_MAX_DELAY_SECONDS, max(delay * 2, error.delay))
             if last:
                 await asyncio.sleep(delay)
@@ -86,8 +99,11 @@ class GradingJob:
             await self._panel.close()
         await self._parts.store.close()
 
-    async def grade_new(self) -> int:
+    async def grade_new(self, *, all_again: bool = True) -> int:
         """Grade what has no grade yet; return how many that were.
+
+        Args:
+            all_again: look at every attempt, not only at those that ended lately.
 
         Raises:
             Retryable: the store is away; nothing is lost, the next call goes on.
@@ -97,7 +113,9 @@ class GradingJob:
         if not await self._is_trusted(self._known):
             return 0
         await self._flush()
-        records = select_attempts(await self._parts.store.attempts(self._parts.run))
+        if not await self._read_attempts(all_again=all_again):
+            return 0
+        records = select_attempts(self._records.values())
         fresh = [record for record in records if self._attempt_of(record) != record.key.attempt]
         if fresh:
             answers = await self._parts.store.blobs({one.answer_digest for one in fresh if one.answer_digest})
@@ -106,6 +124,7 @@ class GradingJob:
 
     def write_summary(self) -> None:
         """Replace the summary in one step, and say on standard output that it changed."""
+        began = time.process_time()
         body = canonical_json(
             {
                 "grades": self._grades,
@@ -118,6 +137,7 @@ class GradingJob:
         if body != self._written:
             _replace(self._parts.summary, body)
             self._written = body
+            self._summing_up = time.process_time() - began
             print(json.dumps({"graded": len(self._grades)}), flush=True)  # noqa: T201 - wakes who started us
 
     async def _is_trusted(self, known: Mapping[tuple[str, int], Mapping[str, Any]]) -> bool:
@@ -158,6 +178,15 @@ class GradingJob:
             "usd": None if price is None or earlier is None else format(earlier + price.cost(usage), "f"),
         }
 
+    async def _read_attempts(self, *, all_again: bool) -> bool:
+        """Read attempts that ended; whether there is anything to grade among them."""
+        newest = max((record.ended for record in self._records.values()), default=None)
+        since = None if all_again or newest is None else newest - _OVERLAP
+        found = {record.key: record for record in await self._parts.store.attempts(self._parts.run, since=since)}
+        is_new = bool(found.keys() - self._records.keys())
+        self._records.update(found)
+        return is_new or all_again
+
     def _attempt_of(self, record: AttemptRecord) -> int | None:
         grade = self._grades.get(str(record.key.cell))
         return None if grade is None else int(grade["attempt"])
@@ -196,10 +225,16 @@ class GradingJob:
                 self._grades[cell] = graded.payload
                 self._unwritten.append(graded.row)
                 logger.info("graded", extra={"run": self._parts.run, "cell": cell, "attempt": attempt})
-                await self._flush()  # before it is shown: whatever kills us then, no judge is asked twice
+                if graded.payload.get("judgement"):
+                    await self._flush()  # before it is shown: whatever kills us then, no judge is asked twice
+                    self.write_summary()
             except Retryable as error:
                 away = error  # the others go on
-            self.write_summary()
+        try:
+            await self._flush()
+        except Retryable as error:
+            away = error
+        self.write_summary()
         if away is not None:
             raise away
 

@@ -10,12 +10,14 @@ import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from proctor.adapters.clickhouse import results_rows as rows
 from proctor.adapters.clickhouse.client import ClickHouseError, Client
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results_rows import GradeRow, RecordBatch, RunRow, Table
 from proctor.adapters.clickhouse.schema import Migration, load_migrations
+from proctor.clock import format_instant
 from proctor.core.digests import digest_bytes
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event
@@ -90,10 +92,14 @@ class ResultsStore:
         await self._insert(rows.EVENTS, events)
         await self._insert(rows.ATTEMPTS, attempts)
 
-    async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
-        """Return a run's ended attempts, by cell and attempt."""
+    async def attempts(self, run: str, *, since: datetime | None = None) -> tuple[AttemptRecord, ...]:
+        """Return a run's ended attempts, by cell and attempt; with an instant, those that ended then or later."""
+        condition, parameters = "run = {run:String}", {"run": run}
+        if since is not None:
+            condition += " AND ended >= parseDateTime64BestEffort({since:String}, 6, 'UTC')"
+            parameters["since"] = format_instant(since)
         found = await self._select(
-            rows.ATTEMPTS, "run = {run:String}", "scenario, server, model, replicate, attempt", {"run": run}
+            rows.ATTEMPTS, condition, "scenario, server, model, replicate, attempt", dict(parameters)
         )
         return tuple(rows.parse_attempt(row) for row in found)
 
