@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
 DENIED = 497
 SETTING_OUT_OF_RANGE = 452
+NOT_ALLOWED, PROHIBITED = 446, 392
 NOT_GRANTED_OR_NOT_THERE = {DENIED, 60, 81}  # a table that can't be seen may look like one that doesn't exist
 
 
@@ -76,6 +77,36 @@ ATTACKS = {
     "mysql": Attack("SELECT * FROM mysql('127.0.0.1:{http}', 'd', 't', 'u', 'p')", control=Control.NONE),
     "postgresql": Attack("SELECT * FROM postgresql('127.0.0.1:{http}', 'd', 't', 'u', 'p')", control=Control.NONE),
     "executable": Attack("SELECT * FROM executable('id', 'TSV', 'x String')", control=Control.NOT_DENIED),
+    "python": Attack("SELECT * FROM python('x')", codes=frozenset({NOT_ALLOWED}), control=Control.NONE),
+    "describe-python": Attack("DESCRIBE TABLE python(os)", codes=frozenset({NOT_ALLOWED}), control=Control.NONE),
+    "python-allowed": Attack(
+        "SELECT * FROM python('x') SETTINGS allow_python_table_function = 1",
+        codes=frozenset({PROHIBITED, SETTING_OUT_OF_RANGE}),
+        control=Control.NONE,
+    ),
+    "python-other-profile": Attack(
+        "SELECT * FROM python('x')",
+        {"profile": "default"},
+        codes=frozenset({NOT_ALLOWED, PROHIBITED, SETTING_OUT_OF_RANGE}),
+        control=Control.NONE,
+    ),
+    "eval": Attack(
+        "SELECT * FROM eval('SELECT 1')",
+        {"allow_experimental_eval_table_function": 1},
+        frozenset({SETTING_OUT_OF_RANGE}),
+    ),
+    "sqlite": Attack(
+        "SELECT * FROM sqlite('{data}/probe.txt', 't')", codes=frozenset({DENIED, 481}), control=Control.NONE
+    ),
+    "index-of-another": Attack(
+        "SELECT * FROM mergeTreeIndex('secret', 't')", codes=frozenset(NOT_GRANTED_OR_NOT_THERE)
+    ),
+    "filter-that-looks-elsewhere": Attack(
+        "SELECT * FROM ds_1.t SETTINGS additional_table_filters = {'ds_1.t': 'n IN (SELECT n FROM secret.t)'}",
+        codes=frozenset(NOT_GRANTED_OR_NOT_THERE),
+    ),
+    "somebody-else": Attack("EXECUTE AS admin SELECT 1", codes=frozenset({DENIED, 344}), control=Control.NONE),
+    "into-outfile": Attack("SELECT 1 INTO OUTFILE '{data}/x'", codes=frozenset({358}), control=Control.NONE),
     "merge-function": Attack(
         "SELECT * FROM merge('secret', '.*')", codes=frozenset({DENIED, 36, 43, 53, 117, 48, 344, 636, 674})
     ),

@@ -114,7 +114,9 @@ def build_users_xml(
     return f"""<clickhouse>
 <profiles>
 <default><max_threads>{limits.threads}</max_threads><max_insert_threads>{limits.threads}</max_insert_threads></default>
-<nobody><max_threads>1</max_threads><max_memory_usage>16000000</max_memory_usage></nobody>
+<nobody><max_threads>1</max_threads><max_memory_usage>16000000</max_memory_usage>
+<allow_python_table_function>0</allow_python_table_function>
+<constraints><allow_python_table_function><const/></allow_python_table_function></constraints></nobody>
 {_agent_profile(agent or AgentLimits())}
 </profiles>
 <users>
@@ -160,6 +162,9 @@ def _agent_profile(limits: AgentLimits) -> str:
         "max_temporary_data_on_disk_size_for_user": limits.temporary_bytes,
         "max_concurrent_queries_for_user": 40,
         "timeout_before_checking_execution_speed": 0,
+        # The embedded engine's own: whoever may send a query at all could end the whole engine with it.
+        "allow_python_table_function": 0,
+        "allow_experimental_eval_table_function": 0,
     }
     fixed_values = "".join(f"<{name}>{value}</{name}>" for name, value in fixed.items())
     # `break` would hand back a partial result as if it were whole.
