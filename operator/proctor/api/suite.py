@@ -138,10 +138,15 @@ class Agent(Closed):
         return self
 
 
+MAX_ADAPTIVE_REPLICATES = 200
+
+
 class Adaptive(Closed):
     """Replicates are added in blocks until the verdict is settled."""
 
-    max_replicates: Annotated[StrictInt, Field(ge=1, le=200)] = Field(description="Where adding ends.")
+    max_replicates: Annotated[StrictInt, Field(ge=1, le=MAX_ADAPTIVE_REPLICATES)] = Field(
+        description="Where adding ends."
+    )
 
 
 class Weights(Closed):

@@ -13,7 +13,8 @@ from proctor.cli.exits import explained
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuite
-    from proctor.reconcile.sizing import Stated
+    from proctor.local.rundir import RunDir
+    from proctor.reconcile.sizing import StatedScores
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +33,10 @@ def plan(
     from_run: Annotated[
         str | None, typer.Option("--from", help="A run whose cells show the spread: its name, or `last`.")
     ] = None,
+    like: Annotated[
+        str | None, typer.Option(help="A run whose cells' very scores are drawn from: its name, or `last`.")
+    ] = None,
+    scores: Annotated[str | None, typer.Option(help="Scores that are not normal: `lapses` or `marks`.")] = None,
     scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -40,29 +45,54 @@ def plan(
     with explained():
         from proctor.api.loading import load_suite
         from proctor.core.reports.power import render_size_plan
-        from proctor.reconcile.sizing import Stated, plan_size, state_drop
+        from proctor.reconcile.sizing import plan_size, state_drop
         from proctor.settings import shipped_scenarios_dir
 
-        if sd is not None and from_run is not None:
-            raise typer.BadParameter("it is one or the other", param_hint="--sd, --from")
+        if sum(given is not None for given in (sd, from_run, like, scores)) > 1:
+            raise typer.BadParameter("only one of them", param_hint="--sd, --from, --like, --scores")
         folders = [*([scenarios] if scenarios is not None else []), shipped_scenarios_dir()]
         loaded = load_suite(suite, scenario_dirs=folders)
-        spread = Stated(sd, "--sd") if sd is not None else None
+        stated = _state_scores(sd, scores) if from_run is None and like is None else None
         if from_run is not None:
-            spread = _read_spread(from_run, data_dir)
-        found = plan_size(loaded, state_drop(loaded, drop), spread)
+            stated = _read_spread(from_run, data_dir)
+        elif like is not None:
+            stated = _read_scores(like, data_dir)
+        found = plan_size(loaded, state_drop(loaded, drop), stated)
         typer.echo(_to_json(found) if as_json else render_size_plan(found))
 
 
-def _read_spread(name: str, data_dir: Path | None) -> Stated:
-    from proctor.local.rundir import find_run
+def _state_scores(sd: float | None, shape: str | None) -> StatedScores | None:
+    from proctor.reconcile.sizing import SHAPES, Stated, StatedScores
+
+    if shape is not None and shape not in SHAPES:
+        raise typer.BadParameter(f"{shape!r} is none of {', '.join(SHAPES)}", param_hint="--scores")
+    if shape is not None:
+        return StatedScores.of_shape(shape)
+    return None if sd is None else StatedScores.normal(Stated(sd, "--sd"))
+
+
+def _read_spread(name: str, data_dir: Path | None) -> StatedScores:
     from proctor.reconcile.result import report_result
-    from proctor.reconcile.sizing import measure_spread
+    from proctor.reconcile.sizing import StatedScores, measure_spread
+
+    directory = _find_run(name, data_dir)
+    report = report_result(directory.read_run(), directory.read_suite(), directory.read_cells())
+    return StatedScores.normal(measure_spread(directory.name, report.arms))
+
+
+def _read_scores(name: str, data_dir: Path | None) -> StatedScores:
+    from proctor.reconcile.result import read_observation
+    from proctor.reconcile.sizing import copy_scores
+
+    directory = _find_run(name, data_dir)
+    return copy_scores(directory.name, [read_observation(cell) for cell in directory.read_cells()])
+
+
+def _find_run(name: str, data_dir: Path | None) -> RunDir:
+    from proctor.local.rundir import find_run
     from proctor.settings import default_data_dir
 
-    directory = find_run((data_dir or default_data_dir()).expanduser().absolute() / "runs", name)
-    report = report_result(directory.read_run(), directory.read_suite(), directory.read_cells())
-    return measure_spread(directory.name, report.arms)
+    return find_run((data_dir or default_data_dir()).expanduser().absolute() / "runs", name)
 
 
 def describe_plan(suite: EvalSuite, *, as_json: bool) -> str:

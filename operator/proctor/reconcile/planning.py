@@ -9,8 +9,8 @@ from proctor.api.locality import ignored_locally
 from proctor.api.model import Model
 from proctor.api.suite import EvalSuite, EvalSuiteSpec
 from proctor.core.ids import Arm
-from proctor.core.reports.plan import ArmPlan, PlanReport
-from proctor.reconcile.cells import expand_cells, expand_controls, expand_judged
+from proctor.core.reports.plan import ArmPlan, PlanExtent, PlanReport
+from proctor.reconcile.cells import expand_cells, expand_controls, expand_judged, looks_of
 
 _TOKENS_PER_PRICE = 1_000_000
 
@@ -18,21 +18,14 @@ _TOKENS_PER_PRICE = 1_000_000
 def describe_plan(suite: EvalSuite) -> PlanReport:
     """Return the cells of a suite and their worst case; an unknown price is unknown, never 0."""
     spec = suite.spec
-    arms = tuple(_plan_arm(spec, server.name, model) for server in spec.servers for model in spec.models)
-    known = [arm.usd for arm in arms if arm.usd is not None]
-    cells = len(expand_cells(spec))
-    rounds = math.ceil(cells / spec.parallelism)
+    looks = looks_of(spec)
     return PlanReport(
         suite=suite.metadata.name,
         scenarios=tuple((scenario.name, scenario.volume) for scenario in spec.scenarios),
-        arms=arms,
         controls=len(expand_controls(spec)),
-        cells=cells,
-        replicates=spec.replicates,
+        most=_plan_extent(spec, looks[-1]),
+        least=None if len(looks) == 1 else _plan_extent(spec, looks[0]),
         attempts=1 + spec.limits.infra_retries,
-        usd=sum(known, Decimal(0)) if len(known) == len(arms) else None,
-        judged_answers=len(expand_judged(spec)) * spec.judge.vote_count,
-        seconds=rounds * spec.agent.deadline_seconds,
         deadline_seconds=spec.limits.active_deadline_seconds,
         notes=tuple(ignored_locally(spec)),
     )
@@ -54,8 +47,22 @@ def worst_cost_per_cell(spec: EvalSuiteSpec, model: Model) -> Decimal | None:
     return by_tokens if spec.agent.max_usd is None else min(by_tokens, spec.agent.max_usd)
 
 
-def _plan_arm(spec: EvalSuiteSpec, server: str, model: Model) -> ArmPlan:
-    cells = len(spec.scenarios) * spec.replicates
+def _plan_extent(spec: EvalSuiteSpec, replicates: int) -> PlanExtent:
+    arms = tuple(_plan_arm(spec, server.name, model, replicates) for server in spec.servers for model in spec.models)
+    known = [arm.usd for arm in arms if arm.usd is not None]
+    cells = len(expand_cells(spec, replicates))
+    return PlanExtent(
+        replicates=replicates,
+        arms=arms,
+        cells=cells,
+        usd=sum(known, Decimal(0)) if len(known) == len(arms) else None,
+        judged_answers=len(expand_judged(spec, replicates)) * spec.judge.vote_count,
+        seconds=math.ceil(cells / spec.parallelism) * spec.agent.deadline_seconds,
+    )
+
+
+def _plan_arm(spec: EvalSuiteSpec, server: str, model: Model, replicates: int) -> ArmPlan:
+    cells = len(spec.scenarios) * replicates
     each = worst_cost_per_cell(spec, model)
     return ArmPlan(
         arm=Arm(server, model.name),

@@ -59,7 +59,7 @@ def test_the_worst_case_is_the_first_budget_reached(
 def test_one_unknown_price_makes_the_total_unknown() -> None:
     """Dry run: no price ⇒ unknown, never 0."""
     plan = describe_plan(suite(models=[real_model(), real_model("other", "claude-y", price=False)]))
-    assert plan.usd is None
+    assert plan.most.usd is None
     assert "unknown" in render_plan(plan)
     assert "$0" not in render_plan(plan)
 
@@ -71,3 +71,18 @@ def test_the_plan_shows_cells_cost_and_what_is_ignored() -> None:
     assert "at most $12.00; $36.00" in told
     assert "ignored here: spec.runOnChange" in told
     assert max(len(line) for line in told.splitlines()) <= 110
+
+
+def test_the_plan_of_a_growing_run_shows_the_least_and_the_most() -> None:
+    """Dry run, adaptive: cells, cost and time if the first block settles it, and if all replicates are used."""
+    growing = suite(models=[real_model()], agent={"maxUSD": "2"}, adaptive={"maxReplicates": 12})
+    plan = describe_plan(growing)
+    assert plan.least is not None
+    assert (plan.least.replicates, plan.least.cells, plan.least.usd) == (3, 10, Decimal(12))
+    assert (plan.most.replicates, plan.most.cells, plan.most.usd) == (12, 28, Decimal(48))
+    told = render_plan(plan)
+    assert "1 scenario × 2 arms × 3 to 12 replicates + 4 controls = 10 to 28 cells" in told
+    assert "at most $48.00; $12.00 if the first 3 replicates settle it; $144.00 if infrastructure" in told
+    assert sum("  3 to 12  " in line for line in told.splitlines()) == 2
+    assert "if the first block settles it; the run gives up" in told
+    assert describe_plan(suite(adaptive={"maxReplicates": 3})).least is None

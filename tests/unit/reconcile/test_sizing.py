@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from proctor.api.suite import EvalSuite
@@ -14,10 +18,19 @@ from proctor.cli.app import app
 from proctor.core.ids import Arm
 from proctor.core.reports.power import SizePlan, render_size_plan
 from proctor.core.stats import GateRules
+from proctor.core.stats.chances import SeenScores
 from proctor.core.stats.figures import summarise_arms
 from proctor.errors import InvalidInput
 from proctor.reconcile.rules import build_rules
-from proctor.reconcile.sizing import ASSUMED_DEVIATION, RUNS, Stated, measure_spread, plan_size, state_drop
+from proctor.reconcile.sizing import (
+    ASSUMED_DEVIATION,
+    RUNS,
+    Stated,
+    StatedScores,
+    measure_spread,
+    plan_size,
+    state_drop,
+)
 from support.manifests import suite
 from support.observations import graded
 
@@ -30,7 +43,8 @@ JUDGE = {"anthropic": {"model": "claude-y", "secretKeyRef": {"name": "anthropic"
 
 
 def planned(made: EvalSuite, spread: float | None = None, drop: float = 0.1) -> SizePlan:
-    return plan_size(made, Stated(drop, "here"), None if spread is None else Stated(spread, "here"))
+    scores = None if spread is None else StatedScores.normal(Stated(spread, "here"))
+    return plan_size(made, Stated(drop, "here"), scores)
 
 
 def plan(*arguments: str) -> dict[str, Any]:
@@ -89,7 +103,7 @@ def test_what_is_assumed_is_stated() -> None:
     """Issue: an assumption is stated, with how to replace it."""
     found = planned(suite(models=REAL))
     assert found.deviation == ASSUMED_DEVIATION
-    assert "assumed" in found.deviation_from
+    assert "assumed" in found.scores
     assert "assumed" in render_size_plan(found)
     made = suite()
     assert state_drop(made, 0.2) == Stated(0.2, "--drop")
@@ -112,30 +126,94 @@ def test_the_command() -> None:
     """`proctor plan`: JSON for machines, the same figures every time, mistakes are usage errors."""
     found = plan(SHOWN, "--drop", "0.1", "--sd", "0.05")
     assert found["suite"] == "real-model"
-    assert (found["deviation_from"], found["max_drop_from"], found["runs"]) == ("--sd", "--drop", RUNS)
+    told = (found["scores"], found["max_drop_from"], found["runs"])
+    assert told == ("normal around 0.7; --sd", "--drop", RUNS)
     assert found == plan(SHOWN, "--drop", "0.1", "--sd", "0.05")
     runner = CliRunner()
     assert runner.invoke(app, ["plan", SHOWN, "--sd", "0.1", "--from", "last"]).exit_code == 2
+    assert runner.invoke(app, ["plan", SHOWN, "--scores", "lapses", "--like", "last"]).exit_code == 2
+    assert runner.invoke(app, ["plan", SHOWN, "--scores", "odd"]).exit_code == 2
     assert runner.invoke(app, ["plan", SHOWN, "--drop", "0"]).exit_code == 2
     assert runner.invoke(app, ["plan", SHOWN, "--from", "nothing", "--data-dir", "/nonexistent"]).exit_code == 64
 
 
-def test_the_command_reads_a_run(tmp_path: Path) -> None:
-    """`proctor plan --from RUN`: the run's own cells."""
-    directory = tmp_path / "runs" / "made-1"
+def write_run(data_dir: Path, scores: Sequence[str]) -> None:
+    """A finished run of one scenario, with the same scores on both sides."""
+    directory = data_dir / "runs" / "made-1"
     directory.mkdir(parents=True)
     made = suite(models=REAL)
     (directory / "suite.json").write_text(json.dumps(made.spec.to_file()))
     cells = [
         {"cell": f"error-root-cause/{server}/opus/{at}", "state": "graded", "score": score, "outcome": "completed"}
         for server in ("current", "candidate")
-        for at, score in enumerate(("0.7", "0.8", "0.9"), start=1)
+        for at, score in enumerate(scores, start=1)
     ]
     run = {
         "apiVersion": "proctor.dev/v1alpha1", "kind": "EvalRun",
         "metadata": {"name": "made-1"}, "spec": {"suiteRef": {"name": "made"}},
     }  # fmt: skip
     (directory / "run.json").write_text(json.dumps({"run": run, "cells": cells}))
+
+
+def test_the_command_reads_a_run(tmp_path: Path) -> None:
+    """`proctor plan --from RUN`: the spread of the run's own cells; `--like RUN`: their very scores."""
+    write_run(tmp_path, ("0.7", "0.8", "0.9"))
     found = plan(SHOWN, "--from", "last", "--drop", "0.2", "--data-dir", str(tmp_path))
     assert found["deviation"] == pytest.approx(0.1)
-    assert found["deviation_from"].startswith("run made-1: ")
+    assert found["scores"].startswith("normal around 0.7; run made-1: ")
+    few = CliRunner().invoke(app, ["plan", SHOWN, "--like", "last", "--data-dir", str(tmp_path)])
+    assert few.exit_code == 64
+    assert "10 scores" in few.output
+
+
+def test_the_command_draws_from_a_runs_own_scores(tmp_path: Path) -> None:
+    """`proctor plan --like RUN`: scores of a few values are simulated as they were seen, and the output says so."""
+    write_run(tmp_path, ("1", "1", "1", "0.83", "1", "1", "0.5", "1", "1", "1"))
+    found = plan(SHOWN, "--like", "made", "--drop", "0.2", "--data-dir", str(tmp_path))
+    assert "as run made-1 showed them" in found["scores"]
+    assert found["replicates"] is not None
+    assert not any("normal" in note for note in found["notes"])
+
+
+def test_scores_that_lapse_need_more_than_normal_ones_of_a_usual_spread() -> None:
+    """`proctor plan --scores`: the shape matters, is simulated, and is named."""
+    usual, lapsing = plan(SHOWN, "--drop", "0.2"), plan(SHOWN, "--drop", "0.2", "--scores", "lapses")
+    assert lapsing["replicates"] > usual["replicates"]
+    assert lapsing["scores"].startswith("lapses: ")
+    assert plan(SHOWN, "--drop", "0.2", "--scores", "marks")["scores"].startswith("marks: ")
+
+
+def test_adaptive_replicates_are_planned_by_what_they_take() -> None:
+    """`proctor plan`, adaptive: the least maxReplicates that is enough, what a run takes on average, least and most."""
+    real = suite(models=REAL, adaptive={"maxReplicates": 12})
+    found = planned(real, 0.1, 0.1)
+    assert found.first == real.spec.replicates
+    (chosen,) = [size for size in found.sizes if size.replicates == found.replicates]
+    assert chosen.equal_passes >= 0.8
+    assert chosen.limit_passes <= 0.05
+    assert found.first < chosen.equal_takes < chosen.replicates
+    assert chosen.double_takes < chosen.replicates
+    assert (chosen.least_cells, chosen.cells) == (4 + 2 * 3, 4 + 2 * chosen.replicates)
+    told = render_size_plan(found)
+    assert f"adaptive.maxReplicates {found.replicates} is enough: an equal candidate passes in " in told
+    assert f"3 to {chosen.replicates}" in told
+    assert "equal takes" in told
+
+
+@given(
+    strata=st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=12), min_size=1, max_size=3),
+    drop=st.floats(0.01, 0.3),
+)
+@settings(deadline=None, max_examples=40)
+def test_seen_scores_drop_by_what_they_are_told(strata: list[list[float]], drop: float) -> None:
+    """`proctor plan --like`: scores stay possible, equal is as seen, and a drop is no more than was asked for."""
+    seen = SeenScores.of(strata)
+    random = np.random.default_rng(1)
+    equal, dropped = (seen.draw(random, (40, 1000), each) for each in (0.0, drop))
+    assert dropped.min() >= 0
+    assert dropped.max() <= 1
+    assert float(equal.mean()) == pytest.approx(sum(seen.scores) / len(seen.scores), abs=0.02)
+    lost = float(equal.mean() - dropped.mean())
+    assert lost <= drop + 0.03
+    if min(seen.scores) >= drop:
+        assert lost == pytest.approx(drop, abs=0.03)

@@ -26,6 +26,26 @@ class ArmPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlanExtent:
+    """A run of so many replicates.
+
+    Attributes:
+        arms: each arm's share.
+        cells: all cells, controls included.
+        usd: most that one attempt of every cell may cost; None where any price is unknown.
+        judged_answers: answers that a judge grades, times its votes; 0 without a judge.
+        seconds: most that all cells take, waiting for the provider left out.
+    """
+
+    replicates: int
+    arms: tuple[ArmPlan, ...]
+    cells: int
+    usd: Decimal | None
+    judged_answers: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanReport:
     """A run before it starts.
 
@@ -33,55 +53,55 @@ class PlanReport:
         suite: the suite's name.
         scenarios: name and volume of each.
         controls: number of control cells.
-        cells: all cells, controls included.
+        most: the run with all its replicates.
+        least: the run if its first block settles it; None where replicates are fixed.
         attempts: most attempts per cell: infrastructure retries may multiply the cost.
-        usd: most that one attempt of every cell may cost; None where any price is unknown.
-        judged_answers: answers that a judge grades, times its votes; 0 without a judge.
-        seconds: most that all cells take, waiting for the provider left out.
         deadline_seconds: when the run gives up.
         notes: fields that have no effect here.
     """
 
     suite: str
     scenarios: tuple[tuple[str, Decimal], ...]
-    arms: tuple[ArmPlan, ...]
     controls: int
-    cells: int
-    replicates: int
+    most: PlanExtent
+    least: PlanExtent | None
     attempts: int
-    usd: Decimal | None
-    judged_answers: int
-    seconds: int
     deadline_seconds: int
     notes: tuple[str, ...] = ()
 
 
 def render_plan(plan: PlanReport) -> str:
     """Render a plan for a terminal."""
+    most, least = plan.most, plan.least or plan.most
     grid = Grid(
         titles=("server", "model", "cells", "at most"),
         aligns=(Align.LEFT, Align.LEFT, Align.RIGHT, Align.RIGHT),
-        rows=tuple((arm.arm.server, arm.arm.model, str(arm.cells), _cost(arm)) for arm in plan.arms),
+        rows=tuple(
+            (arm.arm.server, arm.arm.model, span(few.cells, arm.cells), _cost(arm))
+            for few, arm in zip(least.arms, most.arms, strict=True)
+        ),
     )
     scenarios = ", ".join(f"{name} (volume {volume:f})" for name, volume in plan.scenarios)
-    product = (
-        f"{_plural(len(plan.scenarios), 'scenario')} × {_plural(len(plan.arms), 'arm')} × {plan.replicates} replicates"
-    )
+    counts = (_plural(len(plan.scenarios), "scenario"), _plural(len(most.arms), "arm"))
+    product = f"{' × '.join(counts)} × {span(least.replicates, most.replicates)} replicates"
     lines = [
-        f"{plan.suite}: {product} + {plan.controls} controls = {plan.cells} cells",
+        f"{plan.suite}: {product} + {plan.controls} controls = {span(least.cells, most.cells)} cells",
         f"scenarios: {scenarios}",
         "",
         *render_grid(grid),
         "",
         f"cost: {_total(plan)}",
     ]
-    if plan.judged_answers:
-        lines.append(f"judge: up to {plan.judged_answers} judgements; a manifest has no price for them: unknown")
-    lines.append(
-        f"time: cells at most {_duration(plan.seconds)}; the run gives up after {_duration(plan.deadline_seconds)}"
-    )
+    if most.judged_answers:
+        lines.append(f"judge: up to {most.judged_answers} judgements; a manifest has no price for them: unknown")
+    lines.append(f"time: {_time(plan)}; the run gives up after {_duration(plan.deadline_seconds)}")
     lines.extend(f"ignored here: {note}" for note in plan.notes)
     return "\n".join(lines)
+
+
+def span(least: int, most: int) -> str:
+    """Render a number that may grow."""
+    return str(most) if least == most else f"{least} to {most}"
 
 
 def _plural(count: int, noun: str) -> str:
@@ -95,12 +115,22 @@ def _cost(arm: ArmPlan) -> str:
 
 
 def _total(plan: PlanReport) -> str:
-    if all(arm.scripted for arm in plan.arms):
+    most, least = plan.most, plan.least
+    if all(arm.scripted for arm in most.arms):
         return "nothing: all models are scripted"
-    if plan.usd is None:
+    if most.usd is None:
         return "unknown: a model has no price"
-    retried = f"; ${plan.usd * plan.attempts:,.2f} if infrastructure failed every cell {plan.attempts - 1} times"
-    return f"at most ${plan.usd:,.2f}" + (retried if plan.attempts > 1 else "")
+    parts = [f"at most ${most.usd:,.2f}"]
+    if least is not None and least.usd is not None:
+        parts.append(f"${least.usd:,.2f} if the first {least.replicates} replicates settle it")
+    if plan.attempts > 1:
+        parts.append(f"${most.usd * plan.attempts:,.2f} if infrastructure failed every cell {plan.attempts - 1} times")
+    return "; ".join(parts)
+
+
+def _time(plan: PlanReport) -> str:
+    most = f"cells at most {_duration(plan.most.seconds)}"
+    return most if plan.least is None else f"{most}, {_duration(plan.least.seconds)} if the first block settles it"
 
 
 def _duration(seconds: int) -> str:
