@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from proctor.adapters.sandbox.claude_code import CLAUDE_CODE_VERSION
 from proctor.api.loading import load_suite, parse_suite
 from proctor.api.locality import unsupported_locally
 from proctor.api.starter import STARTER
 from proctor.reconcile.cells import expand_cells
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
+AGENTS = ROOT / "examples" / "agents"
+EXAMPLES = sorted([*(ROOT / "examples").glob("*.yaml"), *AGENTS.glob("*.yaml")])
 SCENARIOS = [ROOT / "scenarios"]
 
 
@@ -40,3 +43,14 @@ def test_the_quickstart_compares_two_real_servers_without_a_key() -> None:
     assert spec.gate.max_drop is not None
     assert len(expand_cells(spec)) == 16
     assert "list_running_queries" not in (spec.servers[1].allowed_tools or ())
+
+
+def test_the_examples_of_agents_need_what_the_tests_run() -> None:
+    """Runtimes: the versions that the examples name are those that they are tested with; the shell one is short."""
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()
+    assert set((AGENTS / "python" / "requirements.txt").read_text().splitlines()) <= set(pinned)
+    tested = json.loads((ROOT / "tests" / "npm" / "package.json").read_text())["dependencies"]
+    assert json.loads((AGENTS / "node" / "package.json").read_text())["dependencies"].items() <= tested.items()
+    assert f"@{CLAUDE_CODE_VERSION}" in (AGENTS / "claude-code.yaml").read_text()
+    assert tested["@anthropic-ai/claude-code"] == CLAUDE_CODE_VERSION
+    assert len((AGENTS / "shell" / "agent.sh").read_text().splitlines()) <= 30

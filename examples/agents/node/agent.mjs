@@ -35,7 +35,7 @@ async function investigate() {
         .stream({ model: brief.model, system: brief.system, messages, tools: offered, max_tokens: 8192 })
         .finalMessage();
     } catch (error) {
-      if (error.status === 429) return said; // a budget is used up: what there is counts
+      if (error instanceof Anthropic.RateLimitError) return said; // a budget is used up: what there is counts
       throw error;
     }
     said = reply.content.filter((block) => block.type === "text").map((block) => block.text).join("\n") || said;

@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 import httpx2
-from anthropic import APIStatusError, AsyncAnthropic
+from anthropic import AsyncAnthropic, RateLimitError
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
@@ -43,10 +43,8 @@ async def investigate(brief: dict[str, Any], tools: Client) -> str:
                 model=brief["model"], system=brief["system"], messages=messages, tools=offered, max_tokens=8192
             ) as stream:
                 reply = await stream.get_final_message()
-        except APIStatusError as error:
-            if error.status_code == 429:  # a budget is used up: what there is counts
-                return said
-            raise
+        except RateLimitError:  # a budget is used up: what there is counts
+            return said
         said = "\n".join(block.text for block in reply.content if block.type == "text") or said
         calls = [block for block in reply.content if block.type == "tool_use"]
         if not calls:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from proctor.api.loading import load_suite
-from proctor.api.suite import AgentRuntime
 from proctor.settings import shipped_scenarios_dir
 from support.local_runs import Machine, make_suite
 from support.messages_server import KEY, MODEL, Cut, FailingInStream, Fault, MessagesServer, play_policy, serve_messages
@@ -72,12 +71,3 @@ def test_a_real_score(machine: Machine, agents: Path, provider: MessagesServer, 
     for seen in provider.seen:
         assert [tool["name"] for tool in seen.body["tools"]] == [f"{prefix}query"]
         assert "metadata" not in seen.body
-
-
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_the_examples_say_what_they_run(example: str) -> None:
-    """M-D4: each example of an agent is a valid suite, named like its file, of the runtime it shows."""
-    suite = load_suite(ROOT / "examples" / "agents" / f"{example}.yaml", scenario_dirs=[ROOT / "scenarios"])
-    assert suite.metadata.name == example
-    expected = AgentRuntime.CLAUDE_CODE if example == "claude-code" else AgentRuntime.COMMAND
-    assert suite.spec.agent.runtime is expected
