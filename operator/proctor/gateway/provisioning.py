@@ -132,14 +132,15 @@ class Provisioning:
                     printed += piece
                     if len(printed) > self._limits.hook_bytes:
                         raise HookError(f"printed more than {self._limits.hook_bytes} bytes")
-                said = await explain_exit(hook)
+                while hook.exit_code() is None:  # noqa: ASYNC110 - one may say no more long before it ends
+                    await asyncio.sleep(_LOOK_SECONDS)
         except TimeoutError as e:
             raise HookError(f"did not end within {self._limits.hook_seconds:g} s") from e
         line = bytes(printed).strip().rpartition(b"\n")[2].strip()
         # Before its exit is looked at: one that fails after it printed has told a secret all the same.
         self._secrets |= find_secrets(line)
         if hook.exit_code() != 0:
-            raise HookError(f"failed: {said}")
+            raise HookError(f"failed: {await explain_exit(hook, who='it')}")
         return line
 
 

@@ -100,10 +100,16 @@ async def test_a_printed_header_replaces_the_suites() -> None:
         assert json.loads(await cell.call_text("made"))["sources"] == 1
 
 
+async def test_a_hook_that_says_no_more_is_waited_for() -> None:
+    """Its output ends before it does: what it printed counts once it has ended well."""
+    async with run_elsewhere() as http, open_cell(make_server(http, "early-close")) as cell:
+        assert json.loads(await cell.call_text("made"))["sources"] == 1
+
+
 @pytest.mark.parametrize(
     ("mode", "words"),
     [
-        ("fail", "its provision hook failed: the server process exited with code 1; the last of its log: no account"),
+        ("fail", "its provision hook failed: it exited with code 1; the last of its log: no account"),
         ("hang", "its provision hook did not end within 2 s"),
         ("garbage", "its provision hook printed as its last line what is not"),
         ("silent", "its provision hook printed as its last line what is not"),

@@ -104,7 +104,7 @@ def test_a_run_whose_hook_fails_ends_before_any_cell(tmp_path: Path) -> None:
     status = machine.last_run()["run"]["status"]
     assert (status["verdict"], status["reason"]) == ("Error", "ServerNotReady")
     told = json.dumps(status, ensure_ascii=False) + finished.stdout + finished.stderr
-    assert "server 'there': its provision hook failed: the server process exited with code 1" in told
+    assert "server 'there': its provision hook failed: it exited with code 1" in told
     assert "cannot close •••" in told
     assert status["cells"]["graded"] == 0
     assert TOKEN not in told

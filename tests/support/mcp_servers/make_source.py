@@ -62,6 +62,12 @@ def fail_late() -> None:
     sys.exit(f"cannot close {made['headers']['Authorization']}")
 
 
+def close_early() -> None:
+    print(json.dumps(make()), flush=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    time.sleep(1)
+
+
 MODES: dict[str, Callable[[], object]] = {
     "": lambda: print(json.dumps(make())),
     "fail": lambda: sys.exit("no account: the server is full"),
@@ -73,6 +79,7 @@ MODES: dict[str, Callable[[], object]] = {
     "elsewhere": lambda: print(json.dumps({**make(), "url": "http://127.0.0.1:1/mcp"})),
     "unknown": lambda: print(json.dumps({**make(), "token": "t"})),
     "protocol": lambda: print(json.dumps({"headers": {"Host": "evil.example"}})),
+    "early-close": close_early,
     "late-failure": fail_late,
     "look": lambda: look(sys.argv[2]),
 }

@@ -78,8 +78,8 @@ async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
     return LineStreams(reader, writer, terminate, explain, lambda: "")
 
 
-async def explain_exit(launched: LaunchedServer) -> str:
-    """Say in one line how a server's process ended; its output may end a moment before it does."""
+async def explain_exit(launched: LaunchedServer, *, who: str = "the server process") -> str:
+    """Say in one line how a process ended; its output may end a moment before it does."""
     for _ in range(_EXIT_LOOKS):
         if launched.exit_code() is not None:
             break
@@ -88,5 +88,5 @@ async def explain_exit(launched: LaunchedServer) -> str:
     if code is None:
         return "the server closed its output"
     if code < 0:
-        return f"the server process was killed by signal {-code}"
-    return f"the server process exited with code {code}"
+        return f"{who} was killed by signal {-code}"
+    return f"{who} exited with code {code}"
