@@ -274,7 +274,7 @@ async def scene(socket: Path) -> Any:
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_an_attack_fails_inside(name: str, role: Role, scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S3–S11, S15, S17, S20: from inside, nothing comes of it but what is allowed."""
+    """S3, S4, S5, S6, S7, S8, S9, S10, S11, S15, S17, S20: nothing comes of it but what is allowed."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", _PROVIDER_KEY)
     one, here = ATTACKS[name], Scene(role, scene.socket, scene.port)
     report = (await attack(role, {one.program: one.order(here)}, scene.socket))[one.program]
@@ -285,7 +285,7 @@ async def test_an_attack_fails_inside(name: str, role: Role, scene: Scene, monke
 
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_the_same_attack_works_outside(name: str, scene: Scene) -> None:
-    """S3–S11, S15, S17, S20, positive control: outside, the same program finds what is there to be found."""
+    """S3, S4, S5, S6, S7, S8, S9, S10, S11, S15, S17, S20, positive control: the same program finds what is there."""
     one = ATTACKS[name]
     report = (await attack_outside({one.program: one.order(scene)}))[one.program]
     _check(report, {**one.outside, **(one.outside_as_root if _IS_ROOT else {})})

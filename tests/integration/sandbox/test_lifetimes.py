@@ -59,7 +59,7 @@ asyncio.run(main())
 
 
 async def test_kill_9_of_the_starter_leaves_nothing(socket: Path) -> None:
-    """M-A5: agents and servers, with daemons that ignore every signal, are gone when their starter is killed."""
+    """M-A5, S31: agents and servers, with daemons that ignore every signal, are gone when their starter is killed."""
     code = _DAEMON.format(then="time.sleep(600)")
     tests = Path(__file__).parents[2]
     starter = await asyncio.create_subprocess_exec(
