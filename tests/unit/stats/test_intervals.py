@@ -125,6 +125,14 @@ def test_student_t(degrees: int, value: float) -> None:
     assert student_t(degrees) == pytest.approx(value, abs=6e-4)
 
 
+@pytest.mark.parametrize(
+    ("degrees", "tail", "value"), [(10, 0.0005, 4.587), (5, 0.0001, 9.678), (60, 0.005, 2.660), (120, 0.005, 2.617)]
+)
+def test_student_t_at_the_levels_of_looks(degrees: int, tail: float, value: float) -> None:
+    """Adaptive: tabulated quantiles far out, where early looks are."""
+    assert student_t(degrees, tail) == pytest.approx(value, abs=6e-4)
+
+
 def test_pooled_deviation() -> None:
     """Statistics: standard deviation within scenarios."""
     assert pooled_deviation([[0.0, 1.0], [5.0, 6.0]]) == pytest.approx(math.sqrt(0.5))
