@@ -67,12 +67,11 @@ def _show_tools(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None
 
     from proctor.core.reports.inert import make_inert
     from proctor.core.reports.tool_table import render_tools
-    from proctor.core.stats.tools import summarise_tools
-    from proctor.local.reading import read_tool_uses
+    from proctor.local.reading import read_tools
 
     uid = directory.read_run().metadata.uid or ""
-    calls = asyncio.run(read_tool_uses(data_dir, uid, clickhouse_url=clickhouse_url))
-    typer.echo(make_inert(render_tools(summarise_tools(calls)), keep_lines=True))
+    (tools,) = asyncio.run(read_tools(data_dir, [uid], clickhouse_url=clickhouse_url))
+    typer.echo(make_inert(render_tools(tools), keep_lines=True))
 
 
 def _show_cell(directory: RunDir, data_dir: Path, text: str, *, clickhouse_url: str | None, full: bool) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 from proctor.api.suite import EvalSuiteSpec
 from proctor.core.reports.run_comparison import ComparedCell, RunComparison, RunSide, compare, read_marks
 from proctor.core.reports.run_inputs import RunInputs
-from proctor.core.stats.tools import ToolFigures, summarise_tools
 from proctor.errors import InvalidInput
-from proctor.local.reading import StoredRun, open_stored_runs
+from proctor.local.reading import read_tools
 from proctor.local.rundir import RunDir
 from proctor.reconcile.result import read_observation
 from proctor.reconcile.rules import scripted_models
@@ -37,7 +35,7 @@ async def compare_stored(
     """
     uids = [one.read_head().get("metadata", {}).get("uid", "") for one in (before, after)]
     # The engine starts while files are read and intervals are made.
-    tools = asyncio.create_task(_read_tools(data_dir, uids, clickhouse_url))
+    tools = asyncio.create_task(read_tools(data_dir, uids, clickhouse_url=clickhouse_url))
     try:
         compared = await asyncio.to_thread(_compare_files, before, after)
     except BaseException:
@@ -48,17 +46,6 @@ async def compare_stored(
     except InvalidInput as error:
         return compared.with_note(f"tools are not compared: {error}")
     return compared.with_tools(left, right)
-
-
-async def _read_tools(
-    data_dir: Path, uids: Sequence[str], clickhouse_url: str | None
-) -> tuple[tuple[ToolFigures, ...], ...]:
-    async with open_stored_runs(data_dir, uids, clickhouse_url=clickhouse_url) as stored:
-        return tuple([await _summarise(run) for run in stored])
-
-
-async def _summarise(run: StoredRun) -> tuple[ToolFigures, ...]:
-    return summarise_tools([(record.key.cell, uses) async for record, uses in run.tool_uses()])
 
 
 def _compare_files(before: RunDir, after: RunDir) -> RunComparison:

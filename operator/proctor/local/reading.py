@@ -15,7 +15,8 @@ from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.adapters.clickhouse.run_rows import RunRows
 from proctor.core.grading.attempts import select_attempts
 from proctor.core.ids import CellKey
-from proctor.core.trajectory.events import Event, ToolUse
+from proctor.core.stats.tools import ToolFigures
+from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.errors import InvalidInput
 from proctor.local.engine import Engine, find_engine
@@ -70,13 +71,6 @@ class StoredRun:
         async for found in self._rows.trajectories(self._in_order(attempts)):
             yield found
 
-    async def tool_uses(
-        self, attempts: Iterable[AttemptRecord] | None = None
-    ) -> AsyncIterator[tuple[AttemptRecord, tuple[ToolUse, ...]]]:
-        """Yield attempts with their tool calls, without texts; arguments and errors as for `trajectories`."""
-        async for found in self._rows.tool_uses(self._in_order(attempts)):
-            yield found
-
     async def bodies(self, digests: Iterable[str]) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the bodies that are there, by digest; some megabytes are in memory at a time.
 
@@ -106,18 +100,9 @@ async def open_stored_run(data_dir: Path, uid: str, *, clickhouse_url: str | Non
         Retryable: the store does not answer.
         Terminal: the store can't be read.
     """
-    async with open_stored_runs(data_dir, (uid,), clickhouse_url=clickhouse_url) as (found,):
-        yield found
-
-
-@asynccontextmanager
-async def open_stored_runs(
-    data_dir: Path, uids: Iterable[str], *, clickhouse_url: str | None = None
-) -> AsyncIterator[tuple[StoredRun, ...]]:
-    """Open what the store holds of several runs; arguments and errors as for `open_stored_run`."""
     async with _find_store(data_dir, clickhouse_url) as endpoint:
         rows = RunRows(endpoint, DEFAULT_DATABASE)
-        yield tuple([StoredRun(uid, await rows.attempts(uid), rows) for uid in uids])
+        yield StoredRun(uid, await rows.attempts(uid), rows)
 
 
 async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse_url: str | None = None) -> Trajectory:
@@ -144,12 +129,13 @@ async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse
         return Trajectory(record, events, {digest: body async for digest, body in stored.bodies(digests)})
 
 
-async def read_tool_uses(
-    data_dir: Path, run: str, *, clickhouse_url: str | None = None
-) -> list[tuple[CellKey, tuple[ToolUse, ...]]]:
-    """Return the tool calls of each cell's counting attempt; arguments and errors as for `open_stored_run`."""
-    async with open_stored_run(data_dir, run, clickhouse_url=clickhouse_url) as stored:
-        return [(record.key.cell, uses) async for record, uses in stored.tool_uses()]
+async def read_tools(
+    data_dir: Path, uids: Iterable[str], *, clickhouse_url: str | None = None
+) -> tuple[tuple[ToolFigures, ...], ...]:
+    """Return what tools showed, run by run; arguments and errors as for `open_stored_run`."""
+    async with _find_store(data_dir, clickhouse_url) as endpoint:
+        rows = RunRows(endpoint, DEFAULT_DATABASE)
+        return tuple([await rows.tool_figures(uid) for uid in uids])
 
 
 @asynccontextmanager

@@ -13,11 +13,12 @@ import pytest_asyncio
 from proctor.adapters.clickhouse import run_rows
 from proctor.core.digests import digest_bytes
 from proctor.core.ids import CellKey
+from proctor.core.stats.tools import summarise_tools
 from proctor.core.trajectory.events import Status
 from proctor.core.trajectory.outcome import Outcome
 from proctor.core.trajectory.trajectory_digest import digest_trajectory
 from proctor.errors import InvalidInput, Terminal
-from proctor.local.reading import open_stored_run, open_stored_runs, read_tool_uses, read_trajectory
+from proctor.local.reading import open_stored_run, read_tools, read_trajectory
 from support.finished_runs import FinishedRun, Played, make_finished_run, serve_runs, suite_of
 
 pytestmark = pytest.mark.engine
@@ -26,9 +27,12 @@ HOSTILE = "\x1b[2J\u202e\ud800'; DROP TABLE events; --\\n\t\"ü\U0001f600"
 
 def play(cell: CellKey, chance: random.Random) -> Played:
     lost = cell.replicate == 12
-    tools = (("run_query", Status.AGENT_ERROR), ("run_query", Status.OK), ("list_tables", Status.OK))
+    tools = tuple((chance.choice(["run_query", HOSTILE]), chance.choice(list(Status))) for _ in range(3))
     return Played(
-        outcome=Outcome.INFRA_ERROR if lost else Outcome.COMPLETED, tools=tools * chance.randint(1, 3), texts=HOSTILE
+        latency_ms=chance.randint(1, 5000),
+        outcome=Outcome.INFRA_ERROR if lost else Outcome.COMPLETED,
+        tools=tools * chance.randint(1, 3),
+        texts=HOSTILE,
     )
 
 
@@ -99,25 +103,34 @@ async def test_queries_do_not_grow_with_cells(
 async def test_two_runs_do_not_mix(stored: tuple[Path, FinishedRun, FinishedRun]) -> None:
     """Runs share tables; what is read of one is its own."""
     root, first, second = stored
-    async with open_stored_runs(root, (first.uid, second.uid)) as (one, other):
-        assert {record.key.run for record in one.attempts} == {first.uid}
-        assert {record.key for record in other.attempts} == {record.key for record in second.records}
-        uses = {record.key: len(found) async for record, found in other.tool_uses()}
-    assert uses == {
-        record.key: record.tool_calls for record in second.records if record.outcome is not Outcome.INFRA_ERROR
-    }
+    for made in (first, second):
+        async with open_stored_run(root, made.uid) as run:
+            assert {record.key for record in run.attempts} == {record.key for record in made.records}
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_one_cell_and_all_tools(stored: tuple[Path, FinishedRun, FinishedRun]) -> None:
-    """M-A8: a cell's trajectory with its bodies, and the tool calls of all cells."""
+async def test_tools_counted_in_the_store_are_those_counted_here(
+    stored: tuple[Path, FinishedRun, FinishedRun],
+) -> None:
+    """M-B7: one set of figures, whoever counts them; a retried attempt is counted once."""
+    root, *runs = stored
+    found = await read_tools(root, [run.uid for run in runs])
+    for made, figures in zip(runs, found, strict=True):
+        async with open_stored_run(root, made.uid) as run:
+            read = [(record.key.cell, events) async for record, events in run.trajectories()]
+        assert figures == summarise_tools(read)
+        assert len(figures) > 4
+    assert any(one.given_up_in for one in found[0])
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_cell(stored: tuple[Path, FinishedRun, FinishedRun]) -> None:
+    """M-A8: a cell's trajectory with its bodies."""
     root, first, _ = stored
     cell = CellKey("scenario-1", "left", "newest", 2)
     found = await read_trajectory(root, first.uid, cell)
     assert digest_trajectory(found.events) == found.record.trajectory_digest
     assert found.record.answer_digest in found.bodies
-    uses = dict(await read_tool_uses(root, first.uid))
-    assert [use.name for use in uses[cell]] == ["run_query", "run_query", "list_tables"] * (len(uses[cell]) // 3)
     with pytest.raises(InvalidInput, match="no attempt of it has ended"):
         await read_trajectory(root, first.uid, CellKey("scenario-1", "left", "newest", 199))
 
@@ -134,7 +147,7 @@ async def test_changed_body_is_found_out(stored: tuple[Path, FinishedRun, Finish
 async def test_no_results_no_engine(tmp_path: Path) -> None:
     """Reading starts no engine where there is nothing to read, and says where else results may be."""
     with pytest.raises(InvalidInput, match="--clickhouse-url"):
-        await read_tool_uses(tmp_path, "run-1")
+        await read_tools(tmp_path, ["run-1"])
     assert not (tmp_path / "engines").exists()
 
 

@@ -21,16 +21,15 @@ from typing import Any, TypeVar
 from proctor.adapters.clickhouse import results_rows as rows
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.session import HttpSession, Settings
+from proctor.adapters.clickhouse.tool_figures import CELLS_QUERY, TOOLS_QUERY, parse_figures
 from proctor.core.digests import digest_bytes
-from proctor.core.trajectory.events import Event, EventKind, Status, ToolUse
+from proctor.core.stats.tools import ToolFigures
+from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import Terminal
 
 _EVENTS_PER_PAGE = 4_000
 """About 4 MB of rows with previews."""
-
-_CALLS_PER_PAGE = 40_000
-"""Of tool calls without previews: as many bytes."""
 
 _BODY_BYTES_PER_PAGE = 16 << 20
 _DIGESTS_PER_QUERY = 1_000
@@ -39,6 +38,8 @@ _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 ItemT = TypeVar("ItemT")
 
+_EVENT_FIELDS = tuple(item.name for item in fields(Event))
+_KINDS = {kind.value: kind for kind in EventKind}
 _STATUSES = {status.value: status for status in Status}
 _KEY = ("run", "scenario", "server", "model", "replicate", "attempt")
 _ORDER = ", ".join(_KEY[1:])
@@ -67,7 +68,7 @@ class RunRows:
         """Return a run's ended attempts, by cell and attempt."""
         sql = f"SELECT {_columns(rows.ATTEMPTS)} FROM attempts FINAL WHERE run = {{run:String}} ORDER BY {_ORDER}"  # noqa: S608 - all constants
         found = await self._fetch(sql, {"run": run})
-        return tuple(rows.parse_attempt(_decoded(row, _ATTEMPT_CODERS)) for row in found)
+        return tuple(_parse_attempt(row) for row in found)
 
     async def trajectories(
         self, attempts: Sequence[AttemptRecord]
@@ -78,28 +79,13 @@ class RunRows:
             attempts: of one run, in the order in which `attempts` returns them.
         """
         select = f"SELECT {_columns(rows.EVENTS)} FROM events FINAL"  # noqa: S608 - all constants
-        async for record, found in self._paged(select, "", attempts, _EVENTS_PER_PAGE):
-            yield record, tuple(rows.parse_event(_decoded(row, _EVENT_CODERS)) for row in found)
+        async for record, found in self._paged(select, attempts):
+            yield record, tuple(_parse_event(row) for row in found)
 
-    async def tool_uses(
-        self, attempts: Sequence[AttemptRecord]
-    ) -> AsyncIterator[tuple[AttemptRecord, tuple[ToolUse, ...]]]:
-        """Yield attempts with their tool calls, without texts.
-
-        Args:
-            attempts: as for `trajectories`.
-        """
-        names = ", ".join(item.name for item in fields(ToolUse))
-        select = f"SELECT {', '.join(_KEY)}, {names} FROM events FINAL"  # noqa: S608 - all constants
-        condition = f" AND kind = '{EventKind.TOOL_CALL}'"
-        async for record, found in self._paged(select, condition, attempts, _CALLS_PER_PAGE):
-            yield (
-                record,
-                tuple(
-                    ToolUse(name, _STATUSES[status], error_class, latency, size)
-                    for name, status, error_class, latency, size in (row[len(_KEY) :] for row in found)
-                ),
-            )
+    async def tool_figures(self, run: str) -> tuple[ToolFigures, ...]:
+        """Return what each tool of each arm showed, over the counting attempt of each cell; controls are left out."""
+        tools, cells = [await self._fetch(sql, {"run": run}) for sql in (TOOLS_QUERY, CELLS_QUERY)]
+        return parse_figures(tools, cells)
 
     async def bodies(self, digests: Iterable[str]) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the bodies that are there, each once; those that were never kept, or aged out, are missing.
@@ -129,11 +115,11 @@ class RunRows:
         return body
 
     async def _paged(
-        self, select: str, condition: str, attempts: Sequence[AttemptRecord], page_size: int
+        self, select: str, attempts: Sequence[AttemptRecord]
     ) -> AsyncIterator[tuple[AttemptRecord, list[rows.Row]]]:
         span = f"({_ORDER}) BETWEEN {_tuple('first')} AND {_tuple('last')}"
-        sql = f"{select} WHERE run = {{run:String}} AND {span}{condition} ORDER BY {_ORDER}, seq"
-        for page in _cut(attempts, lambda record: record.events, page_size):
+        sql = f"{select} WHERE run = {{run:String}} AND {span} ORDER BY {_ORDER}, seq"
+        for page in _cut(attempts, lambda record: record.events, _EVENTS_PER_PAGE):
             parameters = {"run": page[0].key.run, **_bound("first", page[0]), **_bound("last", page[-1])}
             found = await self._fetch(sql, parameters)
             by_key = {key: list(group) for key, group in groupby(found, key=itemgetter(*range(len(_KEY))))}
@@ -145,31 +131,31 @@ class RunRows:
         return await self._session.fetch(sql, settings)
 
 
-def _instant(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _parse_event(row: rows.Row) -> Event:
+    """Read an event; written out, because there are tens of thousands of them."""
+    values = dict(zip(_EVENT_FIELDS, row[len(_KEY) :], strict=True))
+    values["ts"] = datetime.fromisoformat(values["ts"])
+    values["kind"] = _KINDS[values["kind"]]
+    values["status"] = _STATUSES[values["status"]]
+    values["usd"] = _amount(values["usd"])
+    return Event(**values)
+
+
+def _parse_attempt(row: rows.Row) -> AttemptRecord:
+    values = list(row)
+    for place, decode in _ATTEMPT_CODERS:
+        values[place] = decode(values[place])
+    return rows.parse_attempt(tuple(values))
 
 
 def _amount(text: str | None) -> Decimal | None:
     return None if text is None else Decimal(text)
 
 
-_CODERS = {rows.INSTANT: _instant, rows.AMOUNT: _amount}
-
-
-def _coders(table: rows.Table) -> tuple[tuple[int, Any], ...]:
-    return tuple((place, _CODERS[kind]) for place, kind in enumerate(table.column_types) if kind in _CODERS)
-
-
-_EVENT_CODERS = _coders(rows.EVENTS)
-_ATTEMPT_CODERS = _coders(rows.ATTEMPTS)
-
-
-def _decoded(row: rows.Row, coders: tuple[tuple[int, Any], ...]) -> rows.Row:
-    """Turn what JSON has no form for back into what it was."""
-    values = list(row)
-    for place, decode in coders:
-        values[place] = decode(values[place])
-    return tuple(values)
+_CODERS: Mapping[str, Callable[[Any], Any]] = {rows.INSTANT: datetime.fromisoformat, rows.AMOUNT: _amount}
+_ATTEMPT_CODERS = tuple(
+    (place, _CODERS[kind]) for place, kind in enumerate(rows.ATTEMPTS.column_types) if kind in _CODERS
+)
 
 
 def _columns(table: rows.Table) -> str:

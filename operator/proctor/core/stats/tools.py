@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from proctor.core.ids import Arm, CellKey
-from proctor.core.trajectory.events import Event, EventKind, Status, ToolUse
+from proctor.core.trajectory.events import Event, EventKind, Status
 
 QUANTILE = 0.95
 
@@ -60,30 +60,28 @@ class ToolFigures:
         return sum(self.statuses.get(status, 0) for status in wanted) / counted if counted else None
 
 
-def summarise_tools(
-    trajectories: Iterable[tuple[CellKey, Sequence[Event] | Sequence[ToolUse]]],
-) -> tuple[ToolFigures, ...]:
+def summarise_tools(trajectories: Iterable[tuple[CellKey, Sequence[Event]]]) -> tuple[ToolFigures, ...]:
     """Return figures per arm and tool, by arm and then by name; controls are left out.
 
     Args:
-        trajectories: the counting attempt of each cell, its events or its tool calls in order.
+        trajectories: the counting attempt of each cell, its events in order.
     """
     cells: Counter[Arm] = Counter()
-    calls: dict[tuple[Arm, str], list[list[Event | ToolUse]]] = defaultdict(list)
+    calls: dict[tuple[Arm, str], list[list[Event]]] = defaultdict(list)
     for key, events in trajectories:
         if key.control is not None:
             continue
         cells[key.arm] += 1
-        by_tool: dict[str, list[Event | ToolUse]] = defaultdict(list)
+        by_tool: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            if isinstance(event, ToolUse) or event.kind is EventKind.TOOL_CALL:
+            if event.kind is EventKind.TOOL_CALL:
                 by_tool[event.name].append(event)
         for tool, made in by_tool.items():
             calls[key.arm, tool].append(made)
     return tuple(_summarise(arm, tool, calls[arm, tool], cells[arm]) for arm, tool in sorted(calls))
 
 
-def _summarise(arm: Arm, tool: str, by_cell: Sequence[Sequence[Event | ToolUse]], cells: int) -> ToolFigures:
+def _summarise(arm: Arm, tool: str, by_cell: Sequence[Sequence[Event]], cells: int) -> ToolFigures:
     made = [event for events in by_cell for event in events]
     return ToolFigures(
         arm=arm,
@@ -99,7 +97,7 @@ def _summarise(arm: Arm, tool: str, by_cell: Sequence[Sequence[Event | ToolUse]]
     )
 
 
-def _is_given_up(events: Sequence[Event | ToolUse]) -> bool:
+def _is_given_up(events: Sequence[Event]) -> bool:
     """Say whether the last call is the first that failed; what infrastructure failed is no reason to give up."""
     failed = [event.status in {Status.AGENT_ERROR, Status.SERVER_ERROR, Status.DENIED} for event in events]
     return failed[-1] and sum(failed) == 1

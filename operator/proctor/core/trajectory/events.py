@@ -82,22 +82,3 @@ class Event:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     usd: Decimal | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUse:
-    """A tool call without its texts: all that figures of a tool are made of.
-
-    Attributes:
-        name: the tool.
-        status: as the event has it; so have the rest.
-        error_class: as above.
-        latency_us: as above.
-        result_bytes: as above.
-    """
-
-    name: str
-    status: Status
-    error_class: str
-    latency_us: int
-    result_bytes: int
