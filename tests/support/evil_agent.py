@@ -8,7 +8,6 @@ import contextlib
 import errno
 import http.client
 import json
-import mmap
 import os
 import signal
 import socket
@@ -86,16 +85,6 @@ def make_files(_):
 def print_for_ever(_):
     while True:
         os.write(1, b"\x1b[31mabcdefghij" * 5000)
-
-
-def take_memory(_):
-    held = []
-    while True:
-        block = mmap.mmap(-1, 64 << 20, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        block.madvise(mmap.MADV_HUGEPAGE)  # soon done, on a machine with much else to do
-        for page in range(0, len(block), 4096):
-            block[page] = 1
-        held.append(block)
 
 
 def dial_out(gateway):
@@ -191,7 +180,7 @@ def follow_words_in_logs(gateway):
 BEHAVIOURS = {
     function.__name__.replace("_", "-"): function
     for function in (
-        behave, fork_for_ever, ignore_term, fill_scratch, make_files, print_for_ever, take_memory, dial_out, forge,
+        behave, fork_for_ever, ignore_term, fill_scratch, make_files, print_for_ever, dial_out, forge,
         read_environments, use_other_token, ask_other_model, use_provider_tools, follow_words_in_logs,
     )
 }  # fmt: skip

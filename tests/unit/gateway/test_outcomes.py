@@ -37,6 +37,7 @@ CASES = [
     Case("crashed", DONE, CRASHED, Outcome.AGENT_ERROR),
     Case("killed by a signal", DONE, ProcessExit(ExitCause.EXITED, -11), Outcome.AGENT_ERROR),
     Case("no exit code", DONE, ProcessExit(ExitCause.EXITED, None), Outcome.AGENT_ERROR),
+    Case("too much, then a polite end", DONE, ProcessExit(ExitCause.EXCESS, 0, "it made files"), Outcome.AGENT_ERROR),
     Case("out of memory", DONE, ProcessExit(ExitCause.MEMORY), Outcome.AGENT_ERROR),
     Case(
         "out of memory past a limit",

@@ -30,6 +30,20 @@ def make_recorder(sink: MemorySink) -> tuple[Recorder, list[int]]:
     return Recorder(KEY, sink, monotonic_ns=lambda: now[0]), now
 
 
+def test_a_token_is_in_nothing_that_is_recorded() -> None:
+    """S16, S30: whoever wrote it there, names, requests and results are kept without it, and add up all the same."""
+    sink = MemorySink()
+    recorder = Recorder(KEY, sink, secret=b"c0ffee")
+    event = recorder.record(
+        kind=EventKind.TOOL_CALL, name="/c0ffee", error_class="c0ffee", request=b"a c0ffee b", result=b"c0ffeec0ffee"
+    )
+    assert "c0ffee" not in repr(event)
+    assert sink.blobs == {event.request_digest: b"a [token] b", event.result_digest: b"[token][token]"}
+    assert recorder.holds_secret(b"xc0ffeex")
+    assert not recorder.holds_secret(b"decaf")
+    assert not Recorder(KEY, sink).holds_secret(b"anything")
+
+
 def test_events_are_numbered_when_they_are_over() -> None:
     """M-B1: no gaps, true durations, waiting kept apart, ids as OpenTelemetry has them."""
     sink = MemorySink()
