@@ -81,7 +81,7 @@ def _read_spread(name: str, data_dir: Path | None) -> StatedScores:
 
 
 def _read_scores(name: str, data_dir: Path | None) -> StatedScores:
-    from proctor.reconcile.result import read_observation
+    from proctor.core.reports.run_cells import read_observation
     from proctor.reconcile.sizing import copy_scores
 
     directory = _find_run(name, data_dir)

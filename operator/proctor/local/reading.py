@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.adapters.clickhouse.run_rows import RunRows
-from proctor.core.grading.attempts import select_attempts
 from proctor.core.ids import CellKey
 from proctor.core.stats.tools import ToolFigures
 from proctor.core.trajectory.events import Event
@@ -54,6 +53,10 @@ class StoredRun:
     @property
     def counting(self) -> tuple[AttemptRecord, ...]:
         """The one attempt of each cell that infrastructure did not fail."""
+        from proctor.core.grading.attempts import (
+            select_attempts,
+        )  # loads what grading takes, and counting tools need not
+
         return tuple(select_attempts(self.attempts))
 
     async def trajectories(

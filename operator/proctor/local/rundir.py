@@ -122,9 +122,26 @@ class RunDir:
         Raises:
             Terminal: they can't be read, or are not what this program writes.
         """
+        run, cells = self.read_raw()
+        return self._parse_run(run), cells
+
+    def read_raw(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Read the run and its cells, of one moment, as JSON.
+
+        Raises:
+            Terminal: they can't be read.
+        """
         whole = self._load(self.run_file)
-        cells = whole.get("cells")
-        return self._parse_run(whole.get("run")), cells if isinstance(cells, list) else []
+        run, cells = whole.get("run"), whole.get("cells")
+        return run if isinstance(run, dict) else {}, cells if isinstance(cells, list) else []
+
+    def read_raw_suite(self) -> dict[str, Any]:
+        """Read the frozen suite as JSON.
+
+        Raises:
+            Terminal: it can't be read.
+        """
+        return self._load(self.suite_file)
 
     def read_cells(self) -> list[dict[str, Any]]:
         """Read the cells of the run as they were last written.

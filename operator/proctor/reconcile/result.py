@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 from proctor.api.run import AdaptiveStatus, AdaptiveStop, EvalRun, JudgeStatus
 from proctor.api.suite import EvalSuiteSpec
-from proctor.core.ids import CellKey
+from proctor.core.reports.run_cells import read_observation
 from proctor.core.reports.table import ResultReport
 from proctor.core.stats.comparisons import compare_arms
 from proctor.core.stats.controls import worst_controls
 from proctor.core.stats.figures import summarise_arms
-from proctor.core.stats.observations import CellFate, Observation, judged_only
-from proctor.core.trajectory.outcome import Outcome
+from proctor.core.stats.observations import judged_only
 from proctor.reconcile.rules import build_rules
 
 _DIGEST_DIGITS = 12
@@ -58,32 +56,6 @@ def report_result(
         judge=_describe_judge(run.status.judge),
         growth=_describe_growth(run.status.adaptive),
         directory=directory,
-    )
-
-
-def read_observation(cell: Mapping[str, Any]) -> Observation:
-    """Read one cell of run.json."""
-    state = cell.get("state", "")
-    score = cell.get("score")
-    is_graded = state == CellFate.GRADED and score is not None
-    fate = CellFate.CANCELLED
-    if is_graded:
-        fate = CellFate.GRADED
-    elif state in {CellFate.UNGRADED, CellFate.GRADED}:
-        fate = CellFate.UNGRADED
-    elif state == CellFate.INFRA_ERRORED:
-        fate = CellFate.INFRA_ERRORED
-    outcome = cell.get("outcome")
-    usd = cell.get("usd")
-    return Observation(
-        cell=CellKey.parse(cell["cell"]),
-        fate=fate,
-        score=float(score) if is_graded and score is not None else None,
-        outcome=None if outcome is None else Outcome(outcome),
-        tool_calls=cell.get("toolCalls", 0),
-        tokens=cell.get("inputTokens", 0) + cell.get("outputTokens", 0),
-        usd=None if usd is None else Decimal(usd),
-        seconds=float(cell.get("seconds", 0.0)),
     )
 
 

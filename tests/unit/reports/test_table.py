@@ -14,10 +14,11 @@ from proctor.api.run import EvalRun, EvalRunSpec, EvalRunStatus, JudgeStatus, Ve
 from proctor.api.suite import Metadata
 from proctor.core.ids import CellKey
 from proctor.core.reports.grid import Align, Grid, render_grid, width_of
+from proctor.core.reports.run_cells import read_observation
 from proctor.core.reports.table import WIDTH, ResultReport, render_result
 from proctor.core.stats import CellFate
 from proctor.core.trajectory.outcome import Outcome
-from proctor.reconcile.result import read_observation, report_result
+from proctor.reconcile.result import report_result
 from support.manifests import suite
 
 

@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any
 
 from proctor.core.ids import Arm, CellKey
 from proctor.core.reports.run_inputs import InputChange, RunInputs, Weight, find_changes
@@ -175,14 +174,6 @@ class RunComparison:
     def with_note(self, note: str) -> RunComparison:
         """Return it with something more that has to be known."""
         return replace(self, notes=(*self.notes, note))
-
-
-def read_marks(cell: Mapping[str, Any]) -> dict[str, float]:
-    """Read the marks of a cell of run.json; a judge's have their own names beside those of checks."""
-    checks = (cell.get("programmatic") or {}).get("checks", [])
-    judged = (cell.get("judgement") or {}).get("marks", [])
-    marks = {str(mark["id"]): float(bool(mark["satisfied"])) for mark in checks}
-    return marks | {f"judge: {mark['id']}": float(mark["score"]) for mark in judged}
 
 
 def compare(before: RunSide, after: RunSide, *, seed: int) -> RunComparison:
