@@ -51,7 +51,7 @@ def validate(
 
 def _describe(path: Path, suite: EvalSuite | None, problems: tuple[Problem, ...]) -> dict[str, Any]:
     from proctor.api.locality import ignored_locally, unsupported_locally
-    from proctor.reconcile.cells import expand_cells
+    from proctor.reconcile.cells import expand_cells, looks_of
 
     found: dict[str, Any] = {"file": str(path), "valid": suite is not None}
     if suite is None:
@@ -59,19 +59,22 @@ def _describe(path: Path, suite: EvalSuite | None, problems: tuple[Problem, ...]
     return found | {
         "suite": suite.metadata.name,
         "cells": len(expand_cells(suite.spec)),
+        "mostCells": len(expand_cells(suite.spec, looks_of(suite.spec)[-1])),
         "ignoredLocally": ignored_locally(suite.spec),
         "unsupportedLocally": unsupported_locally(suite.spec),
     }
 
 
 def _print(path: Path, found: dict[str, Any], problems: tuple[Problem, ...]) -> None:
+    from proctor.core.reports.plan import span
+
     for problem in problems:
         typer.echo(str(problem), err=True)
     if problems:
         count = len(problems)
         typer.echo(f"{path}: {count} problem{'' if count == 1 else 's'}", err=True)
         return
-    typer.echo(f"{path}: valid: suite {found['suite']}, {found['cells']} cells")
+    typer.echo(f"{path}: valid: suite {found['suite']}, {span(found['cells'], found['mostCells'])} cells")
     for note in found["ignoredLocally"]:
         typer.echo(f"  ignored on one machine: {note}")
     for note in found["unsupportedLocally"]:

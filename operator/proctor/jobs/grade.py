@@ -38,7 +38,9 @@ _REST = 20
 """Between two looks it rests so many times as long as the last summary took: one of thousands of grades takes long."""
 
 _OVERLAP = timedelta(seconds=10)
-"""Attempts come into the store in about the order in which they ended; the last look reads them all once more."""
+"""Attempts come into the store in about the order in which they ended; now and then all are read once more."""
+_WHOLE_SECONDS = 10.0
+"""How often: cells wait for the grades of those before them, so one that came late must not wait for the last look."""
 
 _MAX_DELAY_SECONDS = 10.0
 _USAGE = 64
@@ -50,10 +52,12 @@ class GradingJob:
 
     Args:
         parts: what to work with.
+        whole_seconds: how often all attempts are looked at, not only those that ended lately.
     """
 
-    def __init__(self, parts: GraderParts) -> None:
+    def __init__(self, parts: GraderParts, *, whole_seconds: float = _WHOLE_SECONDS) -> None:
         self._parts = parts
+        self._whole_seconds = whole_seconds
         self._panel = None if parts.judge is None else JudgePanel(parts.judge)
         self._marker = Marker(parts, self._panel)
         self._grades: dict[str, dict[str, Any]] = {}
@@ -75,12 +79,13 @@ class GradingJob:
             Terminal: the store refuses, or the summary can't be written.
         """
         self.write_summary()
-        delay, failed = _POLL_SECONDS, False
+        delay, failed, whole_at = _POLL_SECONDS, False, time.monotonic()
         while True:
             last = ended.is_set()
             try:
-                await self.grade_new(all_again=last or failed)
-                failed = False
+                is_due = time.monotonic() - whole_at >= self._whole_seconds
+                await self.grade_new(all_again=last or failed or is_due)
+                whole_at, failed = (time.monotonic() if is_due else whole_at), False
                 delay = min(_MAX_DELAY_SECONDS, max(_POLL_SECONDS, _REST * self._summing_up))
                 if last:
                     return

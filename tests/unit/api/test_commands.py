@@ -28,6 +28,12 @@ def test_a_valid_manifest_is_0_and_says_what_is_ignored(tmp_path: Path) -> None:
     assert "ignored on one machine: spec.runOnChange" in outcome.output
 
 
+def test_a_manifest_that_may_grow_shows_the_least_and_the_most(tmp_path: Path) -> None:
+    """Adaptive: cells of a run that its first block settles, and of one that takes all replicates."""
+    outcome = RUNNER.invoke(app, ["validate", _write(tmp_path, adaptive={"maxReplicates": 12})])
+    assert "valid: suite made, 10 to 28 cells" in outcome.output
+
+
 def test_a_bad_manifest_is_64_with_every_problem(tmp_path: Path) -> None:
     """Exit codes: 64 bad usage or manifest."""
     outcome = RUNNER.invoke(app, ["validate", _write(tmp_path, replicates=1, parallelism="x")])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proctor.adapters.clickhouse.results import GradeRow
 from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_config
 from proctor.core.digests import digest_bytes
 from proctor.core.grading.attempts import digest_rubrics
@@ -46,6 +50,17 @@ def make_parts(store: MemoryStore, summary: Path) -> GraderParts:
 def read(summary: Path) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(summary.read_bytes())
     return found
+
+
+@dataclass
+class TellingStore(MemoryStore):
+    """A store that tells when grades came in."""
+
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def write_grades(self, grades: Sequence[GradeRow]) -> None:
+        await super().write_grades(grades)
+        self.told.set()
 
 
 async def run_to_end(job: GradingJob) -> None:
@@ -99,6 +114,24 @@ async def test_clickhouse_away_while_grading_is_waited_out(failures: int, tmp_pa
     await run_to_end(GradingJob(make_parts(store, tmp_path / "summary.json")))
     assert len(read(tmp_path / "summary.json")["grades"]) == 1
     assert len(store.rows) == 1
+
+
+async def test_an_attempt_that_comes_late_is_graded_while_the_run_goes_on(tmp_path: Path) -> None:
+    """Adaptive, P27: cells wait for the grades of a block or of the controls, so none may wait for the run's end."""
+    store, summary = TellingStore(), tmp_path / "summary.json"
+    store.put(make_record(1), RIGHT)
+    job, ended = GradingJob(make_parts(store, summary), whole_seconds=0), asyncio.Event()
+    await job.grade_new()
+    late = make_record(2)
+    store.put(replace(late, opened=late.opened - timedelta(hours=1), ended=late.ended - timedelta(hours=1)), RIGHT)
+    assert await job.grade_new(all_again=False) == 0
+    store.told.clear()
+    running = asyncio.create_task(job.run(ended))
+    async with asyncio.timeout(20):
+        await store.told.wait()  # though the run goes on
+    assert [row.key.cell.replicate for row in store.rows] == [1, 2]
+    ended.set()
+    await running
 
 
 async def test_a_lost_answer_is_ungraded_not_zero(tmp_path: Path) -> None:
