@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -66,6 +67,7 @@ def run(
             suite=wanted,
             data_dir=(data_dir or default_data_dir()).expanduser().absolute(),
             suite_dir=suite.expanduser().absolute().parent,
+            suite_file=suite.expanduser().absolute(),
             scenarios_dirs=folders,
             secrets_dir=secrets,
             sandbox=SandboxChoice(sandbox),
@@ -81,7 +83,8 @@ def run(
         outcome = _execute(request, as_json=as_json)
         if outcome is None:
             raise KeyboardInterrupt
-        raise typer.Exit(_finish(outcome, as_json=as_json))
+        where = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+        raise typer.Exit(_finish(outcome, as_json=as_json, where=where))
 
 
 def _load(
@@ -124,7 +127,7 @@ def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome | None:
         view.close()
 
 
-def _finish(outcome: RunOutcome, *, as_json: bool) -> ExitCode:
+def _finish(outcome: RunOutcome, *, as_json: bool, where: str) -> ExitCode:
     status = outcome.run.status
     if as_json:
         typer.echo(json.dumps(outcome.document, ensure_ascii=False))
@@ -132,6 +135,7 @@ def _finish(outcome: RunOutcome, *, as_json: bool) -> ExitCode:
         from proctor.cli.outcome import render_outcome
 
         typer.echo(render_outcome(outcome))
+        typer.echo(f"look closer: proctor report {outcome.run.metadata.name}{where}")
     if status.terminal:
         return exit_code_of(status.verdict)
     typer.echo(f"run {outcome.run.metadata.name} is Pending; the same command resumes it", err=True)

@@ -25,6 +25,7 @@ class RunRequest:
         suite: as asked for, overrides applied, anchor not yet resolved.
         data_dir: engines, datasets, runs.
         suite_dir: where the suite's file is: from there lead paths in an agent's command.
+        suite_file: the suite's file; None for a suite that is none.
         scenarios_dirs: folders that hold scenario folders, looked through in order.
         secrets_dir: ``DIR/name/key`` files; None for the environment alone.
         sandbox: how agents and servers are run.
@@ -39,6 +40,7 @@ class RunRequest:
     data_dir: Path
     scenarios_dirs: tuple[Path, ...]
     suite_dir: Path = field(default_factory=Path.cwd)
+    suite_file: Path | None = None
     secrets_dir: Path | None = None
     sandbox: SandboxChoice = SandboxChoice.BWRAP
     allowed_hosts: tuple[str, ...] = ()
@@ -54,9 +56,9 @@ class RunRequest:
 
     @property
     def private_dirs(self) -> tuple[Path, ...]:
-        """What no sandbox may show, wherever it is: data, scenarios, secrets."""
-        secrets = () if self.secrets_dir is None else (self.secrets_dir,)
-        return (self.data_dir, *self.scenarios_dirs, *secrets)
+        """What no sandbox may show, wherever it is: data, scenarios, secrets, the suite, which names scenarios."""
+        others = (path for path in (self.secrets_dir, self.suite_file) if path is not None)
+        return (self.data_dir, *self.scenarios_dirs, *others)
 
     def scenario_dir(self, name: str) -> Path:
         """Return the folder of a scenario.

@@ -82,6 +82,16 @@ def test_no_folder_that_holds_too_much_is_shown(tmp_path: Path, monkeypatch: pyt
     assert _sources(("sh", str(other)), "/usr/bin:/bin", (tmp_path / "work/runs",)) == {other}
 
 
+def test_s20_a_private_file_is_hidden_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S20: a suite, which names scenarios, may be beside a program: the folder is shown, and the suite looks empty."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    program, suite = tmp_path / "work/server.py", tmp_path / "work/suite.yaml"
+    _write_program(program, "")
+    suite.write_text("scenarios: [{name: error-root-cause}]")
+    assert _sources(("sh", str(program)), "/usr/bin:/bin", (suite,)) == {program.parent}
+    assert hidden_places((Mount.same(program.parent),), private=(suite,)) == (suite,)
+
+
 def test_proctors_own_places_are_too_broad_to_show() -> None:
     """S20: nothing of Proctor, nor a folder that holds it."""
     for place in own_places():

@@ -53,9 +53,12 @@ def is_visible(path: Path, mounts: Iterable[Mount]) -> bool:
 
 
 def is_too_broad(folder: Path, private: Iterable[Path]) -> bool:
-    """Tell whether a folder holds more than a program: a home, the whole machine, or something private."""
+    """Tell whether a folder holds more than a program: a home, the whole machine, or something private.
+
+    A private file is no reason: it is hidden where it is, and what is beside it may be needed.
+    """
     home = Path.home()
-    kept_back = [home, Path("/"), *own_places(), *private]
+    kept_back = [home, Path("/"), *own_places(), *(path for path in private if not path.is_file())]
     return any(place == folder or place.is_relative_to(folder) for place in kept_back)
 
 
