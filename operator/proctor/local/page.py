@@ -89,7 +89,7 @@ async def _read_parts(stored: StoredRun, whole: frozenset[str]) -> StoredParts:
 
 @contextmanager
 def _no_collecting() -> Iterator[None]:
-    """Let nobody look for garbage: all of a run's events are alive until the page is there, and looking takes a fifth."""
+    """Stop the search for garbage: a run's events live until the page is there, and searching them takes a fifth."""
     enabled = gc.isenabled()
     gc.disable()
     try:

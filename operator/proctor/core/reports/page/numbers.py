@@ -14,6 +14,12 @@ def render_score(value: float | Decimal | None) -> str:
     return NONE if value is None else f"{value:.2f}"
 
 
+def render_chance(value: float | None) -> str:
+    """Render a p-value: hardly any is not none."""
+    least = 0.01
+    return f"< {least:.2f}" if value is not None and value < least else render_score(value)
+
+
 def render_mean(value: float | None, places: int = 1) -> str:
     """Render a mean of counts."""
     return NONE if value is None else f"{value:.{places}f}"

@@ -235,7 +235,7 @@ def _difference_row(each: Comparison, bar: Bar | None, max_drop: float | None) -
         standing=_stand_to_drop(each.delta, max_drop),
         pairs=each.pairs,
         clustered=numbers.NONE if each.clustered is None else describe_bounds(*each.clustered),
-        p=numbers.render_score(each.p),
+        p=numbers.render_chance(each.p),
         detectable=numbers.render_score(each.minimum_detectable),
         spread_ratio=numbers.render_score(each.spread_ratio),
         needed=numbers.NONE if each.replicates_needed is None else str(each.replicates_needed),
