@@ -28,6 +28,8 @@ _SETTINGS: Mapping[str, str] = {
     "DISABLE_ERROR_REPORTING": "1",
     # Without it: betas that change from version to version, some with tools that the provider runs.
     "CLAUDE_CODE_DISABLE_EXPERIMENTAL_BETAS": "1",
+    # The model that the attempt may call, also if it is an old one.
+    "CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP": "1",
     # All tools in each request: a search for tools is one more tool, and the provider's.
     "ENABLE_TOOL_SEARCH": "false",
     # Its version and how it was started, as the first lines of the system prompt.

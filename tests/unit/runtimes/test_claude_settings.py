@@ -54,9 +54,19 @@ def recorded_body(**changes: Any) -> dict[str, Any]:
 BETAS = "claude-code-20250219,interleaved-thinking-2025-05-14,effort-2025-11-24"
 
 
-def test_all_that_the_pinned_version_sends_passes() -> None:
+THINKING: dict[str, dict[str, Any]] = {
+    "adaptive": {},
+    "by budget": {"thinking": {"type": "enabled", "budget_tokens": 31_999}, "output_config": None},
+    "none": {"thinking": None, "output_config": None, "max_tokens": 8192},
+    "long": {"output_config": {"effort": "xhigh"}, "max_tokens": 128_000},
+}
+"""What it asks of models of different ages."""
+
+
+@pytest.mark.parametrize("changes", THINKING.values(), ids=THINKING)
+def test_all_that_the_pinned_version_sends_passes(changes: dict[str, Any]) -> None:
     """Runtimes: no 403 for body or headers; the device's id stays here."""
-    body = recorded_body()
+    body = {name: value for name, value in recorded_body(**changes).items() if value is not None}
     check_body(body, model="claude-test")
     passed = rewrite_body(body, most_output=100_000)
     assert set(body) - set(passed) == {"metadata"}
