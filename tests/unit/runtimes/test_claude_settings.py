@@ -93,7 +93,7 @@ def test_one_server_no_tool_of_its_own_one_model() -> None:
     assert {"--strict-mcp-config", "--bare", "--no-session-persistence"} <= set(command)
     assert "--dangerously-skip-permissions" not in command
     environment = build_environment(ADDRESS, "tok", model="m", home="/tmp/home")
-    assert {value for name, value in environment.items() if "MODEL" in name} == {"m"}
+    assert {value for name, value in environment.items() if name.endswith("_MODEL")} == {"m"}
     assert environment["ANTHROPIC_BASE_URL"] == ADDRESS
     assert environment["HOME"] == "/tmp/home"
     servers = build_servers(ADDRESS, "tok")["mcpServers"]
