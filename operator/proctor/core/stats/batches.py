@@ -12,6 +12,7 @@ Four parts, each against an error that was measured (docs/statistics.md):
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -172,15 +173,24 @@ def _bca(strata: Sequence[Floats], mean: Floats, reach: Floats, *, resamples: in
 
 
 def _resample(strata: Sequence[Floats], resamples: int, seed: int) -> Floats:
-    draw = np.random.default_rng(seed)
     total = np.zeros((strata[0].shape[0], resamples))
-    rows = np.arange(resamples)[:, None]
-    for values in strata:
-        size = values.shape[1]
-        drawn = draw.integers(0, size, size=(resamples, size)) + rows * size
-        counts = np.bincount(drawn.reshape(-1), minlength=resamples * size).reshape(resamples, size)
+    sizes = tuple(values.shape[1] for values in strata)
+    for values, size, counts in zip(strata, sizes, _draw(sizes, resamples, seed), strict=True):
         total += values @ (counts.T / size)
     return total / len(strata)
+
+
+@functools.lru_cache(maxsize=2)
+def _draw(sizes: tuple[int, ...], resamples: int, seed: int) -> tuple[NDArray[np.uint16], ...]:
+    """Return how often each value is in each resample, by scenario: the same for all arms of one shape."""
+    draw = np.random.default_rng(seed)
+    rows = np.arange(resamples)[:, None]
+    drawn = []
+    for size in sizes:
+        places = draw.integers(0, size, size=(resamples, size)) + rows * size
+        counts = np.bincount(places.reshape(-1), minlength=resamples * size).reshape(resamples, size)
+        drawn.append(counts.astype(np.uint16))
+    return tuple(drawn)
 
 
 def _level(bias: Floats, skew: Floats, z: Floats) -> Floats:
