@@ -203,6 +203,20 @@ async def test_s25_printing_for_ever_ends(socket: Path) -> None:
     assert len(ended.message) <= 400
 
 
+async def test_s25_a_server_that_prints_for_ever_is_read_no_faster_than_anybody_reads(socket: Path) -> None:
+    """S25: its log stays short, it waits for whoever reads it, and it ends when it is told to."""
+    code = "import os, sys\nprint('up', flush=True)\nwhile True:\n    os.write(2, b'abcdefghij' * 5000)"
+    server = await launch_server(
+        replace(build_spec(Role.SERVER, code, socket), limits=replace(_SMALL, output_bytes=200_000)), grace=0.2
+    )
+    assert await server.reader.readline() == b"up\n"
+    while len(server.log_tail()) < 1000:  # noqa: ASYNC110 - nobody sends an event
+        await asyncio.sleep(0)
+    await server.terminate()
+    assert server.exit_code() is not None
+    assert len(server.log_tail()) <= 16 * 1024
+
+
 async def test_s25_whoever_ignores_term_is_killed(socket: Path) -> None:
     """S25: TERM first, so that an agent may say a last word; KILL for one that doesn't listen."""
     polite = "import signal, sys, time\nsignal.signal(15, lambda *_: (print('last word'), sys.exit(3)))\ntime.sleep(60)"
