@@ -121,7 +121,11 @@ async def execute_run(request: RunRequest, view: View) -> RunOutcome | None:
             directory, run = _find_or_create(request, view)
             note_holder(request.data_dir, directory.name)
             async with _open_session(request, directory, run, secrets) as session:
-                return await session.run(view, stop)
+                try:
+                    return await session.run(view, stop)
+                except Terminal:
+                    view.say(f"run {directory.name} stays Pending")
+                    raise
 
 
 def _say_waiting(view: View) -> Callable[[str], None]:

@@ -79,6 +79,7 @@ def test_a_run_stops_on_a_full_disk_and_goes_on_once_there_is_room(
         assert code == 3, err
         assert "the disk is full; free some space, then give the same command again" in err
         assert str(disk.machine.root / "data") in err
+        assert "stays Pending" in err
         stopped = stage.machine.last_run()
         assert stopped["run"]["status"].get("verdict", "Pending") == "Pending"
         assert_all_files_are_whole(disk)
