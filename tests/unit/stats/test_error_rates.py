@@ -26,6 +26,7 @@ from proctor.core.reports.power_table import (
     KINDS,
     SIZES,
     SMALL,
+    SMALL_GROWING,
     SmallRuns,
     measure_growing,
     measure_sizes,
@@ -154,6 +155,21 @@ def test_the_lower_end_of_an_arm_covers(name: str, chance: Chance) -> None:
         strata = [chance.draw(random, (RUNS, size.replicates), drop) for _ in range(size.scenarios)]
         batch = estimate_batch(strata, SCORE, resamples=250, seed=1)
         assert np.mean(batch.low > true + 1e-3) <= 0.05, (name, size)
+
+
+@pytest.mark.parametrize(("name", "chance"), KINDS)
+def test_the_lower_end_of_an_arm_covers_over_all_looks(name: str, chance: Chance) -> None:
+    """Adaptive, `minimum`: an arm whose true mean is just below the minimum passes at any look in ≤ 5 % of runs."""
+    random = np.random.default_rng(9)
+    drop = 0.1 if isinstance(chance, AllOrNothing) else 0.0
+    true = float(chance.draw(random, (400_000, 1), drop).mean())
+    for size in SMALL_GROWING:
+        strata = [chance.draw(random, (RUNS, size.replicates), drop) for _ in range(size.scenarios)]
+        passed = np.zeros(RUNS, dtype=bool)
+        for look, tail in zip(size.looks, tails_of(size.looks), strict=True):
+            seen = [values[:, :look] for values in strata]
+            passed |= estimate_batch(seen, SCORE, resamples=250, seed=1, tail=tail).low > true + 1e-3
+        assert passed.mean() <= 0.05, (name, size)
 
 
 def test_the_upper_end_of_a_difference_covers() -> None:
