@@ -100,7 +100,7 @@ def test_other_cells_have_no_partner(tmp_path: Path) -> None:
     assert {name.split("/")[2] for name in found["onlyAfter"]} == {"renamed"}
     assert {tuple(arm["model"] for arm in found["arms"])} == {("newest", "newest")}
     shown = call(tmp_path)
-    assert "without a partner: 10 in A, 6 in B" in " ".join(shown.split())
+    assert "without a partner: 10 in A, 6 in B" in shown
     assert "only in B: cells of left × renamed, right × renamed" in shown
 
 

@@ -70,8 +70,8 @@ def _render_input(change: InputChange) -> str:
 
 def _render_pairing(comparison: RunComparison) -> Iterator[str]:
     only_before, only_after = comparison.unmatched
-    alone = f"without a partner: {len(only_before):,} in A, {len(only_after):,} in B"
-    yield from textwrap.wrap(f"{comparison.pairs:,} pairs; {_PAIRING}; {alone}", WIDTH)
+    yield f"{comparison.pairs:,} pairs; {_PAIRING}"
+    yield f"without a partner: {len(only_before):,} in A, {len(only_after):,} in B"
     for letter, cells in (("A", only_before), ("B", only_after)):
         arms = sorted({str(cell.arm) for cell in cells})
         if arms:
