@@ -21,9 +21,29 @@ SIGNS_PER_CELL = 7_000
 """Of the packed text. 200 cells then take 1.4 MB, which leaves the rest of the page a third of its 2 MB."""
 
 _CUTS = (Cut(4000, 400), Cut(1200, 300), Cut(400, 150), Cut(120, 80), Cut(0, 30))
-_MANY_CELLS = 500
-_LEVEL, _FAST_LEVEL = 6, 2
+_FEW_CELLS = 500
+_LEVEL = 6
 _RAW_DEFLATE = -15
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """How cells are packed.
+
+    Attributes:
+        cuts: to be tried, the most first.
+        signs: room of a cell.
+        level: of compression.
+    """
+
+    cuts: tuple[Cut, ...]
+    signs: int
+    level: int
+
+
+_THOROUGH = _Packing(_CUTS, SIGNS_PER_CELL, _LEVEL)
+_FAST = _Packing(_CUTS[1:], 2 * SIGNS_PER_CELL, 2)
+"""Of thousands of cells most have little to show, and the others have room for it at the first try."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +60,17 @@ class Shard:
 
 def pack_cells(run: RunFacts) -> tuple[Shard, ...]:
     """Return all cells of a run, `CELLS_PER_SHARD` in each shard, in order."""
-    many = len(run.cells) > _MANY_CELLS
-    cuts = _CUTS[1:] if many else _CUTS
-    level = _FAST_LEVEL if many else _LEVEL
-    return tuple(
-        Shard(number, _pack_within(run, cells, cuts, level)) for number, cells in enumerate(_chunks(run.cells))
-    )
+    packing = _THOROUGH if len(run.cells) <= _FEW_CELLS else _FAST
+    return tuple(Shard(number, _pack_within(run, cells, packing)) for number, cells in enumerate(_chunks(run.cells)))
 
 
-def _pack_within(run: RunFacts, cells: Sequence[CellFacts], cuts: Sequence[Cut], level: int) -> str:
+def _pack_within(run: RunFacts, cells: Sequence[CellFacts], packing: _Packing) -> str:
     """Return cells packed with the first cut that fits; with the last if none does."""
     packed = ""
-    for cut in cuts:
-        packed = pack(
-            [describe_cell(cell, run.trajectories.get(cell.key), run.bodies, cut) for cell in cells], level=level
-        )
-        if len(packed) <= SIGNS_PER_CELL * len(cells):
+    for cut in packing.cuts:
+        described = [describe_cell(cell, run.trajectories.get(cell.key), run.bodies, cut) for cell in cells]
+        packed = pack(described, level=packing.level)
+        if len(packed) <= packing.signs * len(cells):
             break
     return packed
 
