@@ -22,8 +22,10 @@ from proctor.reconcile.run_page import StoredParts, build_run_facts
 
 PAGE_NAME = "report.html"
 MOST_WITH_BODIES = 400
-"""Cells whose requests and results are read; of the others the record has the beginnings. The lowest scores first: they
-are what a reader looks for, and thousands of cells would take minutes to read and megabytes to send on."""
+"""Cells of a run whose requests and results are all read."""
+LOWEST = 200
+"""Of a larger run, cells whose requests and results are read; of the others the record has the beginnings. The lowest
+scores are what a reader looks for, and thousands of cells would take long to read and megabytes to send on."""
 
 _SHOWN = frozenset({EventKind.TOOL_CALL, EventKind.DENIED, EventKind.MCP_MESSAGE})
 
@@ -61,8 +63,9 @@ async def read_facts(directory: RunDir, data_dir: Path, *, clickhouse_url: str |
 
 def choose_cells(cells: Sequence[Mapping[str, Any]]) -> frozenset[str]:
     """Return the cells whose bodies are worth reading: those without a score, then the lowest."""
-    ranked = sorted(cells, key=lambda cell: float(cell.get("score") or -1))
-    return frozenset(str(cell["cell"]) for cell in ranked[:MOST_WITH_BODIES])
+    count = len(cells) if len(cells) <= MOST_WITH_BODIES else LOWEST
+    ranked = sorted(cells, key=lambda cell: -1.0 if cell.get("score") is None else float(cell["score"]))
+    return frozenset(str(cell["cell"]) for cell in ranked[:count])
 
 
 async def _read_parts(stored: StoredRun, whole: frozenset[str]) -> StoredParts:

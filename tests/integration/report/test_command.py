@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from proctor.cli.app import app
 from proctor.core.ids import CellKey
 from proctor.core.trajectory.events import Status
-from proctor.local.page import MOST_WITH_BODIES, choose_cells
+from proctor.local.page import LOWEST, MOST_WITH_BODIES, choose_cells
 from support.finished_runs import FinishedRun, Played, make_finished_run, serve_runs, suite_of
 from support.reports import ReadPage, read_page
 
@@ -94,6 +94,7 @@ def test_of_large_runs_the_lowest_cells_come_first() -> None:
         {"cell": f"s/a/m/{number}", "score": f"{number / 1000:.4f}"} for number in range(1, MOST_WITH_BODIES + 200)
     ]
     chosen = choose_cells([*cells, {"cell": "s/a/m/9999", "score": None}])
-    assert len(chosen) == MOST_WITH_BODIES
+    assert len(chosen) == LOWEST
     assert {"s/a/m/9999", "s/a/m/1"} <= chosen
-    assert f"s/a/m/{MOST_WITH_BODIES + 1}" not in chosen
+    assert f"s/a/m/{LOWEST}" not in chosen
+    assert len(choose_cells(cells[:MOST_WITH_BODIES])) == MOST_WITH_BODIES
