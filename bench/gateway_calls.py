@@ -231,7 +231,7 @@ async def main(seconds: float) -> None:
         await model.pass_large("model reply, streamed", ModelCall(stream=True, size=LARGE_BYTES))
 
 
-async def connect(stack: AsyncExitStack, url: str, **options: Any) -> httpx.AsyncClient:
+async def connect(stack: AsyncExitStack, url: str, **options: Any) -> httpx.AsyncClient:  # noqa: ANN401 - httpx's
     return await stack.enter_async_context(httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, **options))
 
 
