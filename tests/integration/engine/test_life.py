@@ -222,3 +222,14 @@ async def test_memory_is_bounded_by_an_error_not_by_the_kernel(tmp_path: Path) -
         peak = read(Path(f"/proc/{engine.pid}/status")).partition("VmHWM:")[2].split()[0]
         assert int(peak) * 1024 < limits.memory_bytes * 1.2
         assert ask(engine.endpoint, "SELECT getSetting('max_threads')").text == "2\n"
+
+
+async def test_no_limit_ends_what_keeps_it_serving(tmp_path: Path) -> None:
+    """M-D6: an engine serves for as long as a run lasts; what its own session seems to allocate grows all the while."""
+    async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as engine:
+        found = ask(
+            engine.endpoint,
+            "SELECT Settings['max_memory_usage'], Settings['max_execution_time'] FROM system.processes"
+            " WHERE startsWith(query, 'SELECT sleepEachRow')",
+        )
+    assert found.text == "0\t\n"

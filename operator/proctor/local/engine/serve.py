@@ -49,8 +49,10 @@ _LOCK_SECONDS = 5.0  # a parent that was killed takes its engine along within mi
 _STOP_SECONDS = (
     1.0  # clients that hold connections open would delay the end; after this, what is committed is on disk anyway
 )
-_KEEPALIVE = "SELECT sleepEachRow(0.1) FROM system.numbers SETTINGS max_block_size=1 FORMAT Null"
-"""The local session stays in a query: the server lives as long as it does. A tenth of a second bounds the stop."""
+_KEEPALIVE = "SELECT sleepEachRow(0.1) FROM system.numbers SETTINGS max_block_size=1, max_memory_usage=0 FORMAT Null"
+"""The local session stays in a query: the server lives as long as it does. A tenth of a second bounds the stop. What it
+is held to have allocated drifts by megabytes while the server works, so a limit would end it, and the server, in the end.
+"""
 
 
 def private_dir(data: Path) -> Path:
