@@ -51,7 +51,7 @@ _STOP_SECONDS = (
 )
 _KEEPALIVE = "SELECT sleepEachRow(0.1) FROM system.numbers SETTINGS max_block_size=1, max_memory_usage=0 FORMAT Null"
 """The local session stays in a query: the server lives as long as it does. A tenth of a second bounds the stop. What it
-is held to have allocated drifts by megabytes while the server works, so a limit would end it, and the server, in the end.
+is held to have allocated drifts by megabytes while the server works, so a limit would in the end be its end.
 """
 
 
