@@ -45,10 +45,10 @@ def main() -> None:
             display="none",
             log_dir=logs,
         )
-    after = os.times()
-    assert log.status == "success", str(log.error)[:500]
-    assert sum(message.role == "tool" for message in log.samples[0].messages) >= calls
-    wall = time.perf_counter() - began
+        after, wall = os.times(), time.perf_counter() - began
+        assert log.status == "success", str(log.error)[:500]
+        assert log.samples is not None
+        assert sum(message.role == "tool" for message in log.samples[0].messages) >= calls
     cpu = after.user + after.system - before.user - before.system
     print(json.dumps({"version": importlib.metadata.version("inspect-ai"), "cpu": cpu, "wall": wall}))
 
