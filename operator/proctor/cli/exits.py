@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from proctor.core.reports.inert import make_inert
 from proctor.errors import InvalidInput, ProctorError
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ def explained() -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        typer.echo(f"proctor: {error}", err=True)
+        _tell(f"proctor: {error}")
         raise typer.Exit(ExitCode.USAGE) from error
     except ProctorError as error:
-        typer.echo(f"proctor: {error}", err=True)
+        _tell(f"proctor: {error}")
         raise typer.Exit(ExitCode.ERROR) from error
     except KeyboardInterrupt as error:
         raise typer.Exit(ExitCode.INTERRUPTED) from error
@@ -61,6 +62,11 @@ def explained() -> Iterator[None]:
         raise
     except Exception as error:
         # Python's own exit code for this is 1, which says Fail; a mistake of ours says nothing about a server.
-        traceback.print_exc()
-        typer.echo("proctor: this is a mistake in Proctor; the run is as run.json has it, and can be resumed", err=True)
+        _tell(traceback.format_exc())
+        _tell("proctor: this is a mistake in Proctor; the run is as run.json has it, and can be resumed")
         raise typer.Exit(ExitCode.ERROR) from error
+
+
+def _tell(text: str) -> None:
+    # What a server, an engine or a manifest said may be quoted in it.
+    typer.echo(make_inert(text, keep_lines=True), err=True)

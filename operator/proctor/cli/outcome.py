@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from proctor.core.reports.inert import make_inert
 from proctor.core.reports.table import render_result
 from proctor.reconcile.result import report_result
 
@@ -26,7 +27,7 @@ def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, 
     table = render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
     # Whoever reads the scores has to know under which conditions they came about.
     waived = [condition.message for condition in run.status.conditions if condition.reason == "Waived"]
-    return "\n".join([table, *(f"note: {message}" for message in waived)])
+    return "\n".join([table, *(f"note: {make_inert(message)}" for message in waived)])
 
 
 def is_colour_wanted() -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from proctor.api.run import EvalRunStatus, Phase
+from proctor.core.reports.inert import make_inert
 from proctor.local.executor import PassReport
 
 _BAR_CELLS = 30
@@ -92,7 +93,7 @@ class _PlainView:
         self._last_at = 0.0
 
     def say(self, line: str) -> None:
-        self._write(line)
+        self._write(make_inert(line))
 
     def show(self, report: PassReport) -> None:
         status = report.run.status
@@ -123,7 +124,7 @@ class _LiveView:
     def say(self, line: str) -> None:
         from rich.text import Text
 
-        self._live.console.print(Text(line))
+        self._live.console.print(Text(make_inert(line)))
 
     def show(self, report: PassReport) -> None:
         from rich.text import Text

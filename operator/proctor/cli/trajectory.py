@@ -95,7 +95,7 @@ def _render_reply(body: bytes | None) -> Iterator[str]:
     """Show what a model said and asked for; nothing where the reply can't be read."""
     try:
         content = json.loads(body or b"")["content"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return
     for block in content if isinstance(content, list) else []:
         if not isinstance(block, dict):

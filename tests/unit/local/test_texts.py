@@ -7,10 +7,11 @@ from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+import typer
 
 from proctor.api.run import Verdict
 from proctor.api.suite import EvalSuite
-from proctor.cli.exits import ExitCode, exit_code_of
+from proctor.cli.exits import ExitCode, exit_code_of, explained
 from proctor.cli.trajectory import render_marks, render_trajectory
 from proctor.core.ids import CellKey
 from proctor.core.reports.inert import make_inert
@@ -32,6 +33,16 @@ def test_hostile_text_is_inert() -> None:
     assert "\\u001b" in shown
     assert "\n" in make_inert(HOSTILE, keep_lines=True)
     assert "\x1b" not in make_inert(HOSTILE, keep_lines=True)
+
+
+@pytest.mark.parametrize("error", [InvalidInput(HOSTILE), Terminal(HOSTILE), RuntimeError(HOSTILE)])
+def test_an_error_that_quotes_hostile_text_is_inert(error: Exception, capsys: pytest.CaptureFixture[str]) -> None:
+    """S33: what a failure quotes of a server, an engine or a file reaches the terminal as text."""
+    with pytest.raises(typer.Exit), explained():
+        raise error
+    said = capsys.readouterr().err
+    assert "\\u001b" in said
+    assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(said)
 
 
 def test_a_trajectory_full_of_hostile_text_is_inert() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from proctor.core.ids import Arm
 from proctor.core.reports.grid import Align, Grid, render_grid, width_of
+from proctor.core.reports.inert import make_inert
 from proctor.core.stats.observations import (
     SUCCESS_AT,
     ArmFigures,
@@ -95,7 +96,7 @@ def render_result(report: ResultReport, *, colour: bool = False) -> str:
         lines += [*render_grid(_comparison_grid(report.comparisons)), ""]
     lines += _footnotes(report)
     verdict = _paint(report.verdict, _COLOURS.get(report.verdict, ""), colour=colour)
-    lines.append(f"{verdict} ({report.reason}): {report.summary}")
+    lines.append(f"{verdict} ({report.reason}): {make_inert(report.summary)}")
     if report.directory:
         lines.append(f"run {report.run}: {report.directory}")
     return "\n".join(lines)
