@@ -8,11 +8,19 @@ from pathlib import Path
 DATA_DIR_VARIABLE = "PROCTOR_DATA_DIR"
 
 
-def default_data_dir() -> Path:
-    """Return the folder for engines, datasets, runs and results: the environment's choice, else the user's data dir."""
-    chosen = os.environ.get(DATA_DIR_VARIABLE)
-    if chosen:
-        return Path(chosen)
+def resolve_data_dir(chosen: Path | None) -> Path:
+    """Return the folder for engines, datasets, runs and results, as an absolute path.
+
+    Args:
+        chosen: what the command was given; else it is the environment's choice, else in the user's data dir.
+    """
+    return (chosen or _default_data_dir()).expanduser().absolute()
+
+
+def _default_data_dir() -> Path:
+    named = os.environ.get(DATA_DIR_VARIABLE)
+    if named:
+        return Path(named)
     import platformdirs
 
     return platformdirs.user_data_path("proctor")

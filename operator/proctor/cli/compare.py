@@ -31,9 +31,9 @@ def compare(
         from proctor.core.reports.run_comparison_text import render_comparison
         from proctor.local.comparing import compare_stored
         from proctor.local.rundir import find_run
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         first, second = find_run(root / "runs", before), find_run(root / "runs", after)
         found = asyncio.run(compare_stored(first, second, root, clickhouse_url=clickhouse_url))
         typer.echo(

@@ -159,9 +159,9 @@ def _run(work: Coroutine[None, None, ResultT]) -> ResultT:
 
 def _find(request: SeedRequest, data_dir: Path | None) -> DatasetRecord | None:
     from proctor.local.dataset_files import find_dataset
-    from proctor.settings import default_data_dir
+    from proctor.settings import resolve_data_dir
 
-    return find_dataset(request, data_dir=data_dir or default_data_dir())
+    return find_dataset(request, data_dir=resolve_data_dir(data_dir))
 
 
 async def _seed(request: SeedRequest, data_dir: Path | None, url: str | None) -> tuple[bool, DatasetRecord]:
@@ -201,9 +201,9 @@ async def _select(store: DatasetStore, prefix: str) -> DatasetRecord:
 
 @asynccontextmanager
 async def _store(data_dir: Path | None, url: str | None) -> AsyncIterator[DatasetStore]:
-    from proctor.settings import default_data_dir
+    from proctor.settings import resolve_data_dir
 
-    folder = data_dir or default_data_dir()
+    folder = resolve_data_dir(data_dir)
     if url is None:
         from proctor.local.datasets import EmbeddedDatasets
 

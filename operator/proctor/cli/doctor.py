@@ -26,9 +26,9 @@ def doctor(
 
         from proctor.core.reports.machine import build_findings_json, can_run, render_findings
         from proctor.local.doctor import examine
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         findings = asyncio.run(examine(root))
         typer.echo(
             json.dumps(build_findings_json(findings), ensure_ascii=False) if as_json else render_findings(findings)

@@ -36,9 +36,9 @@ def export(
 
         from proctor.local.exporting import ExportSource, export_run
         from proctor.local.rundir import find_run
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         source = ExportSource(directory=find_run(root / "runs", run), data_dir=root, clickhouse_url=clickhouse_url)
         with _open_output(output) as file:
             asyncio.run(export_run(source, form, subject, lambda line: file.write(line.encode() + b"\n")))

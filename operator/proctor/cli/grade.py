@@ -85,11 +85,11 @@ def _grade(request: _Request, choice: JudgeChoice | None) -> _Grading:
     from proctor.core.scenarios.answer import load_answer
     from proctor.core.scenarios.brief import load_brief
     from proctor.core.scenarios.folder import find_scenario
-    from proctor.settings import default_data_dir, shipped_scenarios_dir
+    from proctor.settings import resolve_data_dir, shipped_scenarios_dir
 
     folder = find_scenario(request.scenarios or shipped_scenarios_dir(), request.scenario)
     key, brief = load_answer(folder), load_brief(folder)
-    facts, source = _find_facts(folder, key, request.data_dir or default_data_dir())
+    facts, source = _find_facts(folder, key, resolve_data_dir(request.data_dir))
     rubric = compile_rubric(key, facts, told=told_text(brief))
     programmatic = check_answer(rubric, request.answer)
     judgement = None

@@ -90,9 +90,9 @@ def _read_scores(name: str, data_dir: Path | None) -> StatedScores:
 
 def _find_run(name: str, data_dir: Path | None) -> RunDir:
     from proctor.local.rundir import find_run
-    from proctor.settings import default_data_dir
+    from proctor.settings import resolve_data_dir
 
-    return find_run((data_dir or default_data_dir()).expanduser().absolute() / "runs", name)
+    return find_run(resolve_data_dir(data_dir) / "runs", name)
 
 
 def describe_plan(suite: EvalSuite, *, as_json: bool) -> str:

@@ -30,9 +30,9 @@ def report(
 
         from proctor.local.page import write_page
         from proctor.local.rundir import find_run
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         directory = find_run(root / "runs", run)
         file = None if output is None else output.expanduser().absolute()
         written = asyncio.run(write_page(directory, root, clickhouse_url=clickhouse_url, output=file))

@@ -56,7 +56,7 @@ def run(
     """
     with explained():
         from proctor.local.request import RunRequest, SandboxChoice
-        from proctor.settings import default_data_dir, shipped_scenarios_dir
+        from proctor.settings import resolve_data_dir, shipped_scenarios_dir
 
         if sandbox not in set(SandboxChoice):
             raise typer.BadParameter(f"{sandbox!r} is neither bwrap nor none", param_hint="--sandbox")
@@ -65,7 +65,7 @@ def run(
         wanted = _load(suite, folders, model=model, base_url=base_url, replicates=replicates)
         request = RunRequest(
             suite=wanted,
-            data_dir=(data_dir or default_data_dir()).expanduser().absolute(),
+            data_dir=resolve_data_dir(data_dir),
             suite_dir=suite.expanduser().absolute().parent,
             suite_file=suite.expanduser().absolute(),
             scenarios_dirs=folders,

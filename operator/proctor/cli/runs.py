@@ -34,9 +34,9 @@ def list_all(
 
         from proctor.core.reports.run_list import render_runs
         from proctor.local.rundir import list_runs
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         found = list_runs(root / "runs")
         lines = [_describe(directory, root) for directory in islice(found, limit)]
         if as_json:
@@ -77,6 +77,6 @@ def cancel(
     """End a run: its verdict is Cancelled, its grades and trajectories are kept."""
     with explained():
         from proctor.local.cancelling import cancel_run
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        typer.echo(cancel_run((data_dir or default_data_dir()).absolute(), run))
+        typer.echo(cancel_run(resolve_data_dir(data_dir), run))

@@ -33,9 +33,9 @@ def show(
     """Show a run and its cells; with CELL, its trajectory, its answer, and why each mark was given."""
     with explained():
         from proctor.local.rundir import find_run
-        from proctor.settings import default_data_dir
+        from proctor.settings import resolve_data_dir
 
-        root = (data_dir or default_data_dir()).expanduser().absolute()
+        root = resolve_data_dir(data_dir)
         directory = find_run(root / "runs", run)
         if tools:
             _show_tools(directory, root, clickhouse_url=clickhouse_url)
