@@ -169,8 +169,6 @@ Figure = Annotated[
     Field(gt=-1000, lt=1000, decimal_places=6),
 ]
 
-INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
-
 
 def _read_instant(value: object) -> datetime:
     if isinstance(value, datetime) and value.tzinfo is not None:

@@ -68,7 +68,6 @@ class Tally:
     input_tokens: int = 0
     output_tokens: int = 0
     usd: Decimal | None = None
-    waited_us: int = 0
 
     def add(self, event: Event) -> None:
         """Count one event."""

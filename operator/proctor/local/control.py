@@ -67,14 +67,6 @@ class GatewayControl:
         """Let go of the connections."""
         await self._client.aclose()
 
-    async def check_health(self) -> None:
-        """Return if the gateway answers.
-
-        Raises:
-            Retryable: it doesn't, yet.
-        """
-        await self._call("GET", "/runs/health")
-
     async def probe(self, *, patience: float) -> tuple[ProbeSeen, ...]:
         """Let the gateway start every server once, and return what each answered.
 

@@ -124,11 +124,6 @@ class Sandboxed:
         self._request_end(cause, message)
         return await self.wait()
 
-    def extend_deadline(self, seconds: float) -> None:
-        """Move its deadline: time that it waited for a provider doesn't count."""
-        if self._deadline is not None:
-            self._deadline += seconds
-
     def _request_end(self, cause: ExitCause, message: str) -> None:
         if self._ending is None:
             self._ending = (cause, message)

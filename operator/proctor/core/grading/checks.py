@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import groupby
 
 import re2
@@ -344,6 +343,3 @@ def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
 
 def _quoted(words: str) -> str:
     return f'"{words}"' if len(words) <= _QUOTED else f'"{words[:_QUOTED]}…"'
-
-
-EMPTY = Programmatic(score=Decimal("0.0000"), checks=(), remark="there is no answer")

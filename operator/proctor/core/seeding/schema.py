@@ -12,7 +12,6 @@ from proctor.core.seeding.sql import name_table
 
 TRACES = "otel_traces"
 LOGS = "otel_logs"
-METRIC_KINDS = ("gauge", "sum", "histogram", "exponential_histogram", "summary")
 METRIC_PREFIX = "otel_metrics_"
 
 _MAP = "Map(LowCardinality(String), String)"

@@ -9,7 +9,6 @@ from statistics import NormalDist
 
 NORMAL = NormalDist()
 CONFIDENCE = 0.95
-Z_TWO_SIDED = NORMAL.inv_cdf(0.5 + CONFIDENCE / 2)
 ONE_SIDE = (1 - CONFIDENCE) / 2
 UNSEEN = 0.05
 """Chance that what the lower end does not allow for happened to be in no cell: a pass may be wrong this often."""

@@ -58,7 +58,6 @@ _MEANINGS: dict[str, str] = {
     "DeadlineExceeded": "The run was not over when its deadline passed.",
     "DigestChanged": "Something that was fixed before the first cell changed in the middle of the run.",
     "CancelRequested": "Somebody ended the run; what was measured until then is below, and decides nothing.",
-    "DiskFull": "The disk was full.",
 }
 
 _BY_VERDICT: dict[str, str] = {
