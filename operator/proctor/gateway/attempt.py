@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from proctor.api.server import Server
 from proctor.core.digests import digest_bytes
@@ -21,11 +21,9 @@ from proctor.core.trajectory.deciding import AttemptFacts, decide_outcome
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, ProcessExit
 from proctor.errors import ProctorError
+from proctor.gateway.model_side import ModelSide
+from proctor.gateway.ports import Closable
 from proctor.gateway.recorder import EventFields, Recorder, Span
-
-if TYPE_CHECKING:
-    from proctor.gateway.model_side import ModelSide
-    from proctor.gateway.ports import Closable
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +93,7 @@ class Attempt:
         infra_failure: why infrastructure failed it for good; empty while it did not.
         trouble: why the last model call failed, where that was the provider's doing; empty once one was answered.
         tools_digest: digest of the tool list that it was served.
+        source: whoever sent its first request: nobody else may use its token; None before that.
     """
 
     spec: AttemptSpec

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from proctor.api.suite import EvalSuiteSpec
 from proctor.clock import Clock, utc_now
+from proctor.gateway.attempt import Attempt
 from proctor.gateway.patience import Patience
-from proctor.gateway.ports import BriefText, OpenProvider, OpenScripted, OpenToolbox, Probe, RecordSink
+from proctor.gateway.ports import BriefText, Closable, OpenProvider, OpenScripted, Probe, RecordSink
 
 DEFAULT_HOST_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "gateway", "proctor"})
 
@@ -28,7 +29,7 @@ class GatewayContext:
         brief_of: gives what an agent is told about a scenario.
         open_scripted: makes the policy of a scripted cell.
         open_provider: makes the connection of a cell to its provider.
-        open_toolbox: makes a cell's session with the server under test.
+        open_toolbox: makes an attempt's session with the server under test; it connects when it is first used.
         patience: how an overloaded provider is waited for.
         probe: starts every server once and lists its tools.
         host_names: names by which the gateway may be called; any other ``Host`` is refused.
@@ -44,7 +45,7 @@ class GatewayContext:
     brief_of: Callable[[str], BriefText]
     open_scripted: OpenScripted
     open_provider: OpenProvider
-    open_toolbox: OpenToolbox | None = None
+    open_toolbox: Callable[[Attempt], Closable] | None = None
     probe: Probe | None = None
     patience: Patience = field(default_factory=Patience)
     host_names: frozenset[str] = DEFAULT_HOST_NAMES

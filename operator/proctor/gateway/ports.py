@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from proctor.adapters.models.messages_client import ModelRequest, ProviderReply
 from proctor.api.model import AnthropicModel
@@ -12,9 +12,6 @@ from proctor.core.agents.scripted import SqlTool
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
-
-if TYPE_CHECKING:
-    from proctor.gateway.attempt import Attempt
 
 JsonObject = dict[str, Any]
 
@@ -99,14 +96,6 @@ class OpenProvider(Protocol):
         Raises:
             InvalidInput: there is no such key, or the host is not allowed.
         """
-        ...
-
-
-class OpenToolbox(Protocol):
-    """Makes sessions with servers under test."""
-
-    def __call__(self, attempt: Attempt, /) -> Closable:
-        """Return an attempt's session; it connects when it is first used."""
         ...
 
 
