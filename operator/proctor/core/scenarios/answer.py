@@ -87,11 +87,9 @@ class Criterion(Document):
         return self
 
 
-class WholeAnswer(Document):
-    """An answer with the score that careful people would give it."""
+class Band(Document):
+    """Where a score must lie."""
 
-    id: Slug = Field(description="What kind of answer it is.")
-    text: str = Field(max_length=65_536, description="The answer; `<<fact>>` is replaced by the fact's value.")
     low: Decimal = Field(ge=0, le=1, description="The least programmatic score.")
     high: Decimal = Field(ge=0, le=1, description="The highest programmatic score.")
 
@@ -102,6 +100,23 @@ class WholeAnswer(Document):
         if isinstance(value, dict) and any(isinstance(value.get(key), float) for key in ("low", "high")):
             raise ValueError('write numbers with a fraction as strings: "0.5"')
         return value
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.low > self.high:
+            raise ValueError("`low` is above `high`")
+        return self
+
+    def holds(self, score: Decimal) -> bool:
+        """Tell whether a score lies in it."""
+        return self.low <= score <= self.high
+
+
+class WholeAnswer(Band):
+    """An answer with the score that careful people would give it."""
+
+    id: Slug = Field(description="What kind of answer it is.")
+    text: str = Field(max_length=65_536, description="The answer; `<<fact>>` is replaced by the fact's value.")
 
 
 class JudgeCriterion(Document):
@@ -134,6 +149,9 @@ class AnswerKey(Document):
     )
     criteria: list[Criterion] = Field(min_length=2, max_length=60, description="The rubric.")
     answers: list[WholeAnswer] = Field(min_length=8, max_length=60, description="Whole answers with score bands.")
+    impostors: dict[Slug, Band] = Field(
+        default={}, max_length=12, description="Bands of the impostors, of `loudest` and of `newest`, by policy."
+    )
     judge: JudgeKey = Field(description="For the judge.")
 
     @model_validator(mode="after")
