@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from proctor_agent.claude_settings import SERVER, build_command, build_environment, build_servers
-from proctor_agent.ending import report_end
+from proctor_agent.ending import report_end, send_answer
 from proctor_agent.failures import EXIT_USAGE, Malformed, NoResult, Refused
-from proctor_agent.parsing import Json, parse_object, text_field
+from proctor_agent.parsing import Json, count_turns, parse_object, text_field
 from proctor_agent.wire import Gateway, check_address, find_gateway
 
 _MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -68,14 +68,11 @@ class Session:
                 ended = self._follow(process)
             finally:
                 _kill_group(process)
-        if self._last_text.strip():
-            self._gateway.fetch("PUT", "/answer", self._last_text.encode("utf-8", "replace"))
-            return ended
-        return f"{ended}; there is no answer to send"
+        return send_answer(self._gateway, self._last_text, ended)
 
     def _start(self, brief: Json) -> subprocess.Popen[bytes]:
         self._home.mkdir(mode=0o700)
-        token, model, turns = self._gateway.token, text_field(brief, "model"), brief.get("maxTurns")
+        token, model = self._gateway.token, text_field(brief, "model")
         system, prompt, servers = (self._home / name for name in ("system.txt", "prompt.txt", "servers.json"))
         system.write_text(text_field(brief, "system"), "utf-8")
         prompt.write_text(text_field(brief, "prompt"), "utf-8")
@@ -83,8 +80,7 @@ class Session:
         command = build_command(
             self._program,
             model=model,
-            # One more than the limit: the gateway's refusal of that one is what puts the limit on record.
-            max_turns=(turns if isinstance(turns, int) else 1000) + 1,
+            max_turns=count_turns(brief),
             system_file=str(system),
             servers_file=str(servers),
         )
@@ -144,7 +140,7 @@ def _read_messages(stream: IO[bytes] | None) -> Iterator[Json]:
     while stream is not None and (line := stream.readline(_MAX_LINE_BYTES)):
         try:
             message = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(message, dict):
             yield message

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
+from proctor_agent.ending import send_answer
 from proctor_agent.failures import Malformed, Refused
-from proctor_agent.parsing import Json, parse_object, text_field
+from proctor_agent.parsing import Json, count_turns, parse_object, text_field
 from proctor_agent.sse import read_message
 from proctor_agent.wire import Gateway, quote_segment
 
@@ -48,17 +49,12 @@ class Conversation:
             if not refused.is_limit:
                 raise
             ended = f"stopped: {refused.message}"
-        if self._last_text.strip():
-            self._gateway.fetch("PUT", "/answer", self._last_text.encode("utf-8", "replace"))
-            return ended
-        return f"{ended}; there is no answer to send"
+        return send_answer(self._gateway, self._last_text, ended)
 
     def _converse(self, brief: Json) -> str:
         request = self._opening(brief)
         messages: list[Json] = [{"role": "user", "content": text_field(brief, "prompt")}]
-        turns = brief.get("maxTurns")
-        # One more than the limit: the gateway's refusal of that one is what puts the limit on record.
-        for _ in range((turns if isinstance(turns, int) else 1000) + 1):
+        for _ in range(count_turns(brief)):
             reply = self._ask({**request, "messages": messages})
             following = self._follow(reply)
             if not following:

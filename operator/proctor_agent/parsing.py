@@ -8,6 +8,9 @@ from proctor_agent.failures import Malformed
 
 Json = dict[str, object]
 
+_MANY_TURNS = 1000
+"""Where the brief names no limit: the gateway has one, and says so."""
+
 
 def parse_object(body: bytes, what: str) -> Json:
     """Return a JSON object.
@@ -17,7 +20,7 @@ def parse_object(body: bytes, what: str) -> Json:
     """
     try:
         value = json.loads(body)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise Malformed(f"{what} is not JSON") from e
     if not isinstance(value, dict):
         raise Malformed(f"{what} is not a JSON object")
@@ -34,3 +37,9 @@ def text_field(brief: Json, name: str) -> str:
     if not isinstance(value, str):
         raise Malformed(f"the brief has no {name}")
     return value
+
+
+def count_turns(brief: Json) -> int:
+    """Return how often the model is asked: once more than the limit, for the gateway's refusal puts it on record."""
+    turns = brief.get("maxTurns")
+    return (turns if isinstance(turns, int) else _MANY_TURNS) + 1

@@ -31,7 +31,7 @@ def read_message(pieces: Iterable[bytes]) -> Json:
             event = json.loads(data)
             if reading.take(event):
                 return reading.message
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as e:
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as e:
             raise Malformed(f"the stream holds no event of the Messages API: {e!r}") from e
     raise Unreachable("the stream ended before the message did")
 
@@ -77,7 +77,7 @@ class _Reading:
             text = "".join(parts)
             try:
                 self._blocks[index]["input"] = json.loads(text) if text.strip() else {}
-            except ValueError:
+            except (ValueError, RecursionError):
                 self._blocks[index]["input"] = text
 
 

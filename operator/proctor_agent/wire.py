@@ -193,5 +193,5 @@ def _parse_refusal(status: int, body: bytes) -> Refused:
     try:
         error = json.loads(body)["error"]
         return Refused(status, str(error["type"]), str(error["message"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return Refused(status, "http_error", body[:200].decode("utf-8", "replace"))

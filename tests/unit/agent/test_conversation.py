@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 
 from proctor_agent.conversation import Conversation
+from proctor_agent.ending import report_end
 from proctor_agent.failures import AgentFailure, Malformed, Refused, Unreachable
+from proctor_agent.parsing import parse_object
 from proctor_agent.wire import Gateway
 from support.fake_gateway import FakeGateway, error, run_gateway, say, use
 from support.sandbox import short_folder
@@ -210,3 +213,13 @@ def test_no_gateway_is_its_own_failure(folder: Path) -> None:
     """P27: an agent that reaches no gateway fails, loudly."""
     with pytest.raises(Unreachable):
         Conversation(Gateway(f"unix:{folder}/none.sock", "t"), stream=True).run()
+
+
+def test_nesting_that_no_parser_takes_is_malformed(capsys: pytest.CaptureFixture[str]) -> None:
+    """M-A7: whatever depth a server or a model answers with, the agent ends with one line and its own exit code."""
+    assert report_end(lambda: str(parse_object(b"[" * 9999, "the result"))) == Malformed.exit_code
+    deep: list[Any] = []
+    for _ in range(9999):
+        deep = [deep]
+    assert report_end(lambda: json.dumps(deep)) == Malformed.exit_code
+    assert capsys.readouterr().out.splitlines() == ["Malformed: the result is not JSON", "Malformed: nested too deeply"]
