@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from itertools import product
@@ -15,6 +16,7 @@ import pytest
 from proctor.core.ids import CellKey
 from proctor.core.reports.page import render_page
 from proctor.core.reports.page.advice import advise
+from proctor.core.reports.page.bodies import Body, Shown, show_arguments, show_result
 from proctor.core.reports.page.page import hash_source
 from proctor.core.stats.observations import Reason
 from proctor.core.stats.wording import signed
@@ -141,6 +143,14 @@ def test_hostile_text_makes_no_element_and_hides_nothing(tmp_path: Path) -> None
     for text in (page, *unpacked):
         assert all(sign.isprintable() or sign in "\n\t" for sign in text)
     assert all("\\u001b[31m" in text.replace("\\\\", "\\") for text in unpacked)
+
+
+@pytest.mark.parametrize("read", [show_arguments, show_result])
+def test_no_depth_of_nesting_stops_a_report(read: Callable[[Body, int], Shown | None]) -> None:
+    """S33: what can just be parsed may be too deep to be written again."""
+    for depth in range(880, 1000):
+        body = b'{"content": [%b%b]}' % (b"[" * depth, b"]" * depth)
+        assert read(Body(body, "", len(body)), 100)
 
 
 def test_a_body_that_was_cut_or_is_gone_says_how_large_it_is(tmp_path: Path) -> None:

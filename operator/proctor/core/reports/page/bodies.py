@@ -117,4 +117,7 @@ def _block_texts(content: list[Any]) -> Iterator[str]:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply to be shown)"  # though it could just be read
