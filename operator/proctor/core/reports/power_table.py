@@ -48,6 +48,16 @@ SMALL = tuple(Size(scenarios, replicates) for scenarios in (1, 2, 4) for replica
 SMALL_GROWING = (Size(1, 10, 3), Size(2, 12, 4), Size(4, 15, 5))
 SMALL_DROPS = (0.05, 0.15)
 
+_TITLES = (
+    "scores",
+    "`maxDrop`",
+    "scenarios × replicates",
+    "equal: pass",
+    "equal: fail",
+    "limit: pass",
+    "twice: fail",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SmallRuns:
@@ -116,33 +126,22 @@ def render_tables(sizes: Sequence[Power], growing: Sequence[Power], small: Seque
 
 
 def _render_growing(powers: Sequence[Power]) -> str:
-    titles = (
-        "scores",
-        "`maxDrop`",
-        "scenarios × replicates",
-        "equal: pass",
-        "equal: fail",
-        "limit: pass",
-        "twice: fail",
-        "replicates: equal",
-        "limit",
-        "twice",
-    )
+    titles = (*_TITLES, "replicates: equal", "limit", "twice")
     rows = [
         (
-            name,
-            f"{max_drop:g}",
-            _describe_size(size),
-            *_verdicts_of(power),
+            *_describe_row(*kind, power),
             *(f"{rates.replicates:.1f}" for rates in (power.equal, power.limit, power.double)),
         )
-        for (name, _, max_drop, size), power in zip(GROWING, powers, strict=True)
+        for kind, power in zip(GROWING, powers, strict=True)
     ]
     return render_markdown_table(titles, rows)
 
 
-def _verdicts_of(power: Power) -> tuple[str, str, str, str]:
+def _describe_row(name: str, _chance: Chance, max_drop: float, size: Size, power: Power) -> tuple[str, ...]:
     return (
+        name,
+        f"{max_drop:g}",
+        _describe_size(size),
         percent(power.equal.passed),
         percent(power.equal.failed),
         percent(power.limit.passed),
@@ -160,25 +159,9 @@ def _list_sizes(sizes: Sequence[Size]) -> str:
 
 
 def _render_sizes(powers: Sequence[Power]) -> str:
-    titles = (
-        "scores",
-        "`maxDrop`",
-        "scenarios × replicates",
-        "equal: pass",
-        "equal: fail",
-        "limit: pass",
-        "twice: fail",
+    return render_markdown_table(
+        _TITLES, [_describe_row(*kind, power) for kind, power in zip(SIZES, powers, strict=True)]
     )
-    rows = [
-        (
-            name,
-            f"{max_drop:g}",
-            _describe_size(size),
-            *_verdicts_of(power),
-        )
-        for (name, _, max_drop, size), power in zip(SIZES, powers, strict=True)
-    ]
-    return render_markdown_table(titles, rows)
 
 
 def _render_small(small: Sequence[SmallRuns]) -> str:
