@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from proctor.core.grading.checks import check_answer, find_statement
 from proctor.core.grading.facts import check_facts
 from proctor.core.grading.rubric import compile_rubric
 from proctor.core.scenarios.answer import AnswerKey, load_answer
@@ -118,7 +119,19 @@ def make_key(**changes: Any) -> dict[str, Any]:
 def test_a_small_key_is_enough() -> None:
     """Documentation: what a rubric needs at least."""
     rubric = compile_rubric(AnswerKey.model_validate(make_key()), {"n": 3}, told="told")
-    assert rubric.negative_ids == ("decoy",)
+    assert rubric.negative_ids == rubric.suspect_ids == ("decoy",)
+
+
+def test_half_of_the_truth_is_no_blame_beside_the_whole() -> None:
+    """Documentation, `unless`: silent where the whole is said, and never a suspect."""
+    half = {"blames": ["disks?"], "unless": ["cause"]}
+    key = AnswerKey.model_validate(make_key(terms={"culprit": "database.*disk"}, negative=half))
+    rubric = compile_rubric(key, {"n": 3}, told="told")
+    assert rubric.suspect_ids == ()
+    assert find_statement(rubric, "decoy", "The cause is a full disk.") is not None
+    assert find_statement(rubric, "decoy", "The cause is a disk. The cause is the database and its disk.") is None
+    assert check_answer(rubric, "The cause is a full disk.").score == 0
+    assert check_answer(rubric, "The cause is the database and its disk.").score == 1
 
 
 @pytest.mark.parametrize(
@@ -128,6 +141,8 @@ def test_a_small_key_is_enough() -> None:
         ({"positive": {"blames": []}}, "at least one of"),
         ({"positive": {"needs": ["nothing"]}}, "no other criterion 'nothing'"),
         ({"positive": {"needs": ["cause"]}}, "no other criterion 'cause'"),
+        ({"negative": {"unless": ["nothing"]}}, "no other criterion 'nothing'"),
+        ({"positive": {"unless": ["decoy"]}}, "only a negative criterion"),
         ({"positive": {"id": "decoy"}}, "same id"),
         ({"negative": {"fires": ["one"]}}, "at least 6 sentences"),
         ({"terms": {"culprit": "database", "n": "xx"}}, "same name"),

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import re2
 
+from proctor.core.grading.advised import Advised, find_advice, read_advised
 from proctor.core.grading.answer_text import clean_answer
 from proctor.core.grading.clauses import Clause, Force, read_clauses
 from proctor.core.grading.combining import score_marks
@@ -105,25 +106,30 @@ def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
     """Grade an answer by checks alone."""
     text = clean_answer(answer)
     readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)])
-    met = {line.id: _find(line, rubric, readings) for line in rubric.criteria}
+    met = _find_all(rubric, readings, read_advised(rubric, text, skip=rubric.echoes))
     fired = [name for name in rubric.negative_ids if met[name] is not None]
-    remark = _judge_commitment(rubric, readings, met, fired)
+    remark = _judge_care(rubric, fired) if rubric.advised else _judge_commitment(rubric, readings, met, fired)
     marks = tuple(_mark(line, met, remark) for line in rubric.criteria)
     return Programmatic(score=score_marks(marks), checks=marks, remark=remark)
 
 
 def find_statement(rubric: Rubric, criterion: str, sentence: str) -> str | None:
     """Return the words of a sentence that meet one criterion taken alone; None if none do."""
-    line = next(line for line in rubric.criteria if line.id == criterion)
-    readings = _retract(
-        [_read(rubric, clause) for clause in read_clauses(clean_answer(sentence), skip=lambda _: False)]
-    )
-    return _find(line, rubric, readings)
+    text = clean_answer(sentence)
+    readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=lambda _: False)])
+    return _find_all(rubric, readings, read_advised(rubric, text, skip=lambda _: False))[criterion]
+
+
+def _find_all(rubric: Rubric, readings: list[_Reading], advised: list[Advised]) -> dict[str, str | None]:
+    """Return the words that meet each criterion, those that another one silences left out."""
+    found = {line.id: _find(line, rubric, readings) or find_advice(line, advised) for line in rubric.criteria}
+    silenced = [line.id for line in rubric.criteria if any(found[other] for other in line.unless)]
+    return found | dict.fromkeys(silenced)
 
 
 def _read(rubric: Rubric, clause: Clause) -> _Reading:
     labels = rubric.clauses.find(clause.text)
-    suspects = sum(f"subject:{name}" in labels for name in rubric.negative_ids)
+    suspects = sum(f"subject:{name}" in labels for name in rubric.suspect_ids)
     return _Reading(clause, labels, suspects)
 
 
@@ -276,6 +282,13 @@ def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, s
     return ""
 
 
+def _judge_care(rubric: Rubric, fired: list[str]) -> str:
+    """Say why advice as a whole earns nothing: it does away with too much that must be kept. Empty if it does not."""
+    if len(fired) > rubric.most_blamed:
+        return f"it does away with {len(fired)} things that must be kept: {', '.join(fired)}"
+    return ""
+
+
 def _judge_blame(rubric: Rubric, readings: list[_Reading], fired: list[str], findings: list[Criterion]) -> str:
     """Say why an answer that blames what is not the cause earns nothing; empty if it claims the true one besides."""
     if len(fired) > rubric.most_blamed:
@@ -317,7 +330,7 @@ def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:
     stated: set[str] = set()
     ruled_out: set[str] = set()
     for reading in readings:
-        named = {name for name in rubric.negative_ids if f"subject:{name}" in reading.labels}
+        named = {name for name in rubric.suspect_ids if f"subject:{name}" in reading.labels}
         if reading.clause.dismissing or reading.clause.force is Force.DENIED:
             ruled_out |= named
         elif reading.clause.force is Force.ASSERTED:
@@ -328,7 +341,8 @@ def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:
 def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
     words = met[line.id]
     if line.polarity is Polarity.NEGATIVE:
-        why = "is not blamed" if words is None else f"blames it: {_quoted(words)}"
+        spared, harmed = ("is spared", "does away with it") if line.cuts else ("is not blamed", "blames it")
+        why = spared if words is None else f"{harmed}: {_quoted(words)}"
         return Mark(line.id, line.weight, line.polarity, words is None, why)
     if words is None:
         return Mark(line.id, line.weight, line.polarity, satisfied=False, why="nothing in the answer says so")

@@ -28,22 +28,26 @@ class Rubric:
         most_blamed: with more negative criteria fired, an answer commits to nothing.
         clauses: patterns of single clauses, labelled ``kind:criterion``.
         sentences: patterns of parts of sentences, labelled ``criterion:statement:part``.
+        advised: patterns of what may be cut or kept, labelled ``kind:criterion``; None if no criterion is about advice.
         parts: per criterion, how many parts each of its statements has.
         echoes: recognises sentences of the brief.
         digest: names the rubric in grades.
         facts: the facts' values as text.
         negative_ids: the criteria that an answer must not meet.
+        suspect_ids: those of them whose subjects have no part in the truth.
     """
 
     criteria: tuple[Criterion, ...]
     most_blamed: int
     clauses: PatternSet
     sentences: PatternSet
+    advised: PatternSet | None
     parts: dict[str, tuple[int, ...]]
     echoes: Echo
     digest: str
     facts: dict[str, str]
     negative_ids: tuple[str, ...]
+    suspect_ids: tuple[str, ...]
 
 
 def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
@@ -68,18 +72,22 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
             sentences += [
                 (f"{line.id}:{number}:{index}", fill_pattern(part, known)) for index, part in enumerate(parts)
             ]
-    for label, pattern in (*clauses, *sentences):
+    advised = [pair for line in key.criteria for pair in _advice_patterns(line, known)]
+    for label, pattern in (*clauses, *sentences, *advised):
         _check_pattern(label, pattern)
+    negative = [line for line in key.criteria if line.polarity is Polarity.NEGATIVE]
     return Rubric(
         criteria=tuple(key.criteria),
         most_blamed=key.most_blamed,
         clauses=PatternSet(clauses),
         sentences=PatternSet(sentences),
+        advised=PatternSet(advised) if advised else None,
         parts={line.id: tuple(len(parts) for parts in line.together) for line in key.criteria},
         echoes=Echo(told),
         digest=key.rubric_digest,
         facts=texts,
-        negative_ids=tuple(line.id for line in key.criteria if line.polarity is Polarity.NEGATIVE),
+        negative_ids=tuple(line.id for line in negative),
+        suspect_ids=tuple(line.id for line in negative if not line.unless),
     )
 
 
@@ -92,6 +100,11 @@ def _clause_patterns(line: Criterion, known: dict[str, str], effect: str) -> lis
         found.append((f"subject:{line.id}", subject))
     found += [(f"suspect:{line.id}", fill_pattern(pattern, known)) for pattern in line.dismisses]
     return found
+
+
+def _advice_patterns(line: Criterion, known: dict[str, str]) -> list[tuple[str, str]]:
+    kinds = (("cuts", line.cuts), ("keeps", line.keeps), ("spares", line.spares))
+    return [(f"{kind}:{line.id}", fill_pattern(pattern, known)) for kind, patterns in kinds for pattern in patterns]
 
 
 def _check_pattern(label: str, pattern: str) -> None:

@@ -71,16 +71,35 @@ class Criterion(Document):
     dismisses: list[Pattern] = Field(
         default=[], max_length=20, description="Subjects: met where the answer rules one of them out."
     )
+    cuts: list[Pattern] = Field(
+        default=[], max_length=20, description="Things: met where the answer advises to drop or thin out one of them."
+    )
+    keeps: list[Pattern] = Field(
+        default=[], max_length=20, description="Things: met where the answer advises to keep one of them."
+    )
+    spares: list[Pattern] = Field(
+        default=[], max_length=20, description="Of `cuts`: not where the same words also match one of these."
+    )
     needs: list[Slug] = Field(
         default=[], max_length=10, description="Counts only if one of these criteria is met: detail needs a finding."
+    )
+    unless: list[Slug] = Field(
+        default=[],
+        max_length=10,
+        description="Of a negative criterion: silent if one of these is met. Naming half of the truth is no blame "
+        "beside the whole.",
     )
     fires: list[Sentence] = Field(max_length=60, description="Sentences that it must match.")
     silent: list[Sentence] = Field(max_length=60, description="Sentences that it must not match.")
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if not (self.blames or self.says or self.together or self.dismisses):
-            raise ValueError("a criterion needs at least one of `blames`, `says`, `together`, `dismisses`")
+        if not (self.blames or self.says or self.together or self.dismisses or self.cuts or self.keeps):
+            raise ValueError(
+                "a criterion needs at least one of `blames`, `says`, `together`, `dismisses`, `cuts`, `keeps`"
+            )
+        if self.unless and self.polarity is Polarity.POSITIVE:
+            raise ValueError("only a negative criterion may have `unless`")
         least = _MINIMUM_SENTENCES if self.polarity is Polarity.NEGATIVE else 1
         if min(len(self.fires), len(self.silent)) < least:
             raise ValueError(f"a {self.polarity} criterion needs at least {least} sentences under `fires` and `silent`")
@@ -167,16 +186,19 @@ class AnswerKey(Document):
         if len(set(ids)) < len(ids):
             raise ValueError("criteria: two have the same id")
         for criterion in self.criteria:
-            for needed in criterion.needs:
-                if needed not in ids or needed == criterion.id:
-                    raise ValueError(f"criteria.{criterion.id}.needs: there is no other criterion {needed!r}")
+            for field, named in (("needs", criterion.needs), ("unless", criterion.unless)):
+                for other in named:
+                    if other not in ids or other == criterion.id:
+                        raise ValueError(f"criteria.{criterion.id}.{field}: there is no other criterion {other!r}")
         return self
 
     def _patterns(self) -> list[tuple[str, str]]:
         """Every text that may name a term or fact, with the name of its place."""
         texts = [(f"terms.{name}", text) for name, text in self.terms.items()] + [("effect", self.effect)]
         for line in self.criteria:
-            grouped = [*line.blames, *line.says, *line.dismisses, *(part for parts in line.together for part in parts)]
+            advised = [*line.cuts, *line.keeps, *line.spares]
+            parts = [part for statement in line.together for part in statement]
+            grouped = [*line.blames, *line.says, *line.dismisses, *advised, *parts]
             texts += [(f"criteria.{line.id}", text) for text in (*grouped, *line.fires, *line.silent)]
         texts += [(f"answers.{answer.id}", answer.text) for answer in self.answers]
         return [*texts, ("judge.truth", self.judge.truth)]
