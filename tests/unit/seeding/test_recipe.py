@@ -39,7 +39,7 @@ def test_faults_name_the_field(old: str, new: str, said: str) -> None:
     """P4: unknown fields, wrong types and bad values name file, field and fix."""
     with pytest.raises(InvalidInput) as caught:
         parse_recipe(_broken(old, new), "mine/recipe.yaml")
-    assert str(caught.value).startswith("mine/recipe.yaml: ")
+    assert str(caught.value).startswith("mine/recipe.yaml:")
     assert said in str(caught.value)
 
 

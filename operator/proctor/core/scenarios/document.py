@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from proctor.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+    from ruamel.yaml.nodes import Node
 
 MAX_DOCUMENT_BYTES = 1_000_000
 """The largest shipped file has some tens of kilobytes; a parser is not handed more than twenty times that."""
@@ -26,32 +34,79 @@ class Document(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-DocumentT = TypeVar("DocumentT", bound=Document)
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+_PREFIX = "Value error, "
+_PLACE = re.compile(r"([a-z_]+(?:\.[A-Za-z0-9_-]+)+): ")
+"""How a check of a whole document says which part it found at fault."""
+
+_FIXES = {
+    "extra_forbidden": "remove it, or correct its name",
+    "missing": "add it",
+    "union_tag_not_found": "write one of these keys",
+}
 
 
-def parse_document(text: str, model: type[DocumentT], source: str) -> DocumentT:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in a scenario folder that has to change.
+
+    Attributes:
+        file: the file.
+        line: its line, counted from 1.
+        place: the field, such as ``criteria.cause.fires``.
+        message: what is wrong.
+        fix: what to do.
+    """
+
+    file: str
+    line: int
+    place: str
+    message: str
+    fix: str = ""
+
+    def __str__(self) -> str:
+        """``file:line: place: message; fix``."""
+        return f"{self.file}:{self.line}: {self.place}: {self.message}" + (f"; {self.fix}" if self.fix else "")
+
+
+class Faulty(InvalidInput):
+    """A document that is not what it should be.
+
+    Args:
+        faults: what is wrong with it; at least one.
+    """
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        first, more = faults[0], len(faults) - 1
+        super().__init__(f"{first}" + (f" (and {more} more)" if more else ""))
+        self.faults = faults
+
+
+def parse_document(text: str, model: type[ModelT], source: str) -> ModelT:
     """Read one document.
 
     Raises:
-        InvalidInput: the text is no such document; the message names line and field of the first fault.
+        Faulty: the text is no such document; the message names line, field and fix of the first fault.
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
+    name = model.__name__.lower()
     if len(text.encode()) > MAX_DOCUMENT_BYTES:
-        raise InvalidInput(f"{source}: larger than {MAX_DOCUMENT_BYTES} bytes")
+        raise Faulty((Fault(source, 1, name, f"larger than {MAX_DOCUMENT_BYTES} bytes", "shorten it"),))
     try:
         return model.model_validate(YAML(typ="safe", pure=True).load(StringIO(text)))
     except YAMLError as error:
-        raise InvalidInput(f"{source}: not YAML: {error}") from error
+        mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
+        says = (error.problem if isinstance(error, MarkedYAMLError) else None) or str(error)
+        line = mark.line + 1 if mark else 1
+        raise Faulty((Fault(source, line, name, f"not YAML: {says}", "correct the syntax"),)) from error
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"]) or model.__name__.lower()
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise InvalidInput(f"{source}:{_line_of(text, first['loc'])}: {field}: {first['msg']}{more}") from error
+        raise Faulty(tuple(_fault(text, source, name, one) for one in error.errors())) from error
 
 
-def load_document(path: Path, model: type[DocumentT]) -> DocumentT:
+def load_document(path: Path, model: type[ModelT]) -> ModelT:
     """Read one file of a scenario folder.
 
     Raises:
@@ -64,19 +119,49 @@ def load_document(path: Path, model: type[DocumentT]) -> DocumentT:
     return parse_document(text, model, str(path))
 
 
-def _line_of(text: str, location: tuple[int | str, ...]) -> int:
-    """Return the line of a field, or of the nearest thing around it that the file holds."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.comments import CommentedMap, CommentedSeq
+def find_line(text: str, location: Sequence[int | str]) -> int:
+    """Return the line of a field, or of the nearest thing around it that the text holds.
 
-    node = YAML(typ="rt", pure=True).load(StringIO(text))
+    Args:
+        text: the document.
+        location: keys and places in lists; an item of a list may be named by its `id` too.
+    """
+    node = _compose(text)
     line = 0
     for part in location:
-        if isinstance(node, CommentedMap) and part in node:
-            line = node.lc.key(part)[0]
-        elif isinstance(node, CommentedSeq) and isinstance(part, int) and part < len(node):
-            line = node.lc.item(part)[0]
-        else:
-            break
-        node = node[part]
+        found = _find_child(node, part)
+        if found is not None:
+            line, node = found
     return line + 1
+
+
+def _fault(text: str, source: str, name: str, error: ErrorDetails) -> Fault:
+    location: tuple[int | str, ...] = error["loc"]
+    message = error["msg"].removeprefix(_PREFIX)
+    named = _PLACE.match(message)
+    if named and not location:
+        location = tuple(named[1].split("."))
+        message = message[named.end() :]
+    place = ".".join(str(part) for part in location) or name
+    return Fault(source, find_line(text, location), place, message, _FIXES.get(error["type"], ""))
+
+
+@lru_cache(maxsize=8)
+def _compose(text: str) -> Node | None:
+    from ruamel.yaml import YAML
+
+    node: Node | None = YAML(typ="safe", pure=True).compose(StringIO(text))
+    return node
+
+
+def _find_child(node: Node | None, part: int | str) -> tuple[int, Node] | None:
+    from ruamel.yaml.nodes import MappingNode, SequenceNode
+
+    if isinstance(node, MappingNode):
+        return next(((key.start_mark.line, value) for key, value in node.value if key.value == str(part)), None)
+    if isinstance(node, SequenceNode):
+        for place, item in enumerate(node.value):
+            named = _find_child(item, "id") if isinstance(item, MappingNode) else None
+            if part == place or (named is not None and named[1].value == part):
+                return item.start_mark.line, item
+    return None

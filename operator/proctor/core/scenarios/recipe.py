@@ -8,21 +8,17 @@ so that they differ from ordinary traffic only in what the recipe says they diff
 from __future__ import annotations
 
 from enum import StrEnum
-from io import StringIO
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from proctor.core.digests import digest_bytes, digest_json
+from proctor.core.scenarios.document import parse_document
 from proctor.core.scenarios.recipe_draws import Draw
 from proctor.core.scenarios.recipe_rows import Log, Metric, Span
 from proctor.core.scenarios.recipe_terms import AttributeKey, Closed, Duration, Name, ServiceName, Text, Weight, Word
 from proctor.core.seeding.identity import RECIPE_FILE, read_recipe
-from proctor.errors import InvalidInput
-
-_MAX_BYTES = 1_000_000
-"""The largest shipped recipe has some tens of kilobytes; a parser is not handed more than twenty times that."""
 
 Words = Annotated[list[Word], Field(min_length=1, max_length=50)]
 
@@ -196,22 +192,9 @@ def parse_recipe(text: str, source: str = RECIPE_FILE) -> Recipe:
     """Read a recipe.
 
     Raises:
-        InvalidInput: the text is no recipe; the message names the field.
+        InvalidInput: the text is no recipe; the message names line and field.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
-    if len(text.encode()) > _MAX_BYTES:
-        raise InvalidInput(f"{source}: larger than {_MAX_BYTES} bytes")
-    try:
-        recipe = Recipe.model_validate(YAML(typ="safe", pure=True).load(StringIO(text)))
-    except YAMLError as error:
-        raise InvalidInput(f"{source}: not YAML: {error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"])
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-        raise InvalidInput(f"{source}: {field or 'recipe'}: {first['msg']}{more}") from error
+    recipe = parse_document(text, Recipe, source)
     recipe._digest = digest_bytes(text.encode())  # noqa: SLF001 - set once, before anybody sees the model
     return recipe
 

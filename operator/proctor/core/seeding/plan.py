@@ -14,7 +14,7 @@ from proctor.core.seeding.fleet import Fleet, build_fleet, use_fleet
 from proctor.core.seeding.identity import anchor_nanoseconds, checked_volume
 from proctor.core.seeding.points import compile_metric
 from proctor.core.seeding.schema import tables_for
-from proctor.core.seeding.scope import Scope, World, build_pools
+from proctor.core.seeding.scope import RecipeFault, Scope, World, build_pools
 from proctor.core.seeding.sources import Source, compile_log, compile_span, count_query
 from proctor.core.seeding.sql import name_table
 from proctor.errors import InvalidInput
@@ -153,7 +153,7 @@ def compile_plan(recipe: Recipe, *, seed: int, anchor: datetime, volume: Decimal
     """Compile a recipe.
 
     Raises:
-        InvalidInput: a name is undeclared, draws depend on each other in a circle, or a number is out of range.
+        RecipeFault: a name is undeclared, draws depend on each other in a circle, or a number is out of range.
     """
     world = World(recipe, seed, anchor_nanoseconds(anchor), build_fleet(recipe, seed), build_pools(recipe))
     volume = checked_volume(volume)
@@ -170,14 +170,31 @@ def _compile_stream(world: World, name: str, stream: Stream, *, group: Group | N
     texts = dict(stream.texts) | (group.texts if group else {})
     clash = draws.keys() & texts.keys()
     if clash:
-        raise InvalidInput(f"{name}: `{min(clash)}` is both a draw and a text")
+        message = f"{name}: `{min(clash)}` is both a draw and a text"
+        raise RecipeFault(message, ("groups" if group else "streams", name))
     scope = Scope(world, name, rows=0, draws=draws, texts=texts)
     scope.compile_with(compile_draw)
+    try:
+        return _compile_sources(scope, stream, group=group, volume=volume)
+    except InvalidInput as error:
+        raise RecipeFault(str(error), _find_place(scope, group)) from error
+
+
+def _find_place(scope: Scope, group: Group | None) -> tuple[str, ...]:
+    """Return the keys that lead to what was being compiled."""
+    own = ("groups" if group else "streams", scope.name)
+    draw = scope.open_draw
+    if draw is None:
+        return own
+    return ("streams", group.of, "draws", draw) if group and draw not in group.draws else (*own, "draws", draw)
+
+
+def _compile_sources(scope: Scope, stream: Stream, *, group: Group | None, volume: Decimal) -> list[Source]:
     scope.axes, grid = _lay_out_axes(scope)
     owner = group or stream
     rows = owner.rows if owner.rows is not None else grid
     if owner.rows is None and not scope.axes:
-        raise InvalidInput(f"streams.{name}: give `rows`, or draws with `each` or `ticks`")
+        raise InvalidInput(f"streams.{scope.name}: give `rows`, or draws with `each` or `ticks`")
     is_scaled = owner.scaling is Scaling.VOLUME and owner.rows is not None
     scope.rows = int(rows * volume) if is_scaled else rows
     role = group.role if group else Role.ORDINARY
@@ -185,6 +202,8 @@ def _compile_stream(world: World, name: str, stream: Stream, *, group: Group | N
     sources = [compile_span(scope, one, span, spans=spans, role=role) for one, span in spans.items()]
     sources += [compile_log(scope, one, log, spans=spans, role=role) for one, log in stream.logs.items()]
     sources += [compile_metric(scope, one, metric, role=role) for one, metric in stream.metrics.items()]
+    for draw in scope.draws:
+        scope.column(draw)  # one that nothing reads makes no rows, but its fault is one
     return sources
 
 

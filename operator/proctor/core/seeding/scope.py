@@ -20,6 +20,19 @@ ROW_BITS = "h"
 """The column of the row's own 64 random bits, from which each draw is mixed."""
 
 
+class RecipeFault(InvalidInput):
+    """A recipe that parses, but can't be compiled.
+
+    Args:
+        message: what is wrong, and where.
+        place: the keys that lead to the part at fault.
+    """
+
+    def __init__(self, message: str, place: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 class Domain(StrEnum):
     """What the integer of a draw means."""
 
@@ -178,6 +191,11 @@ class Scope:
         self._open.pop()
         self._columns[name] = column
         return column
+
+    @property
+    def open_draw(self) -> str | None:
+        """The draw that is being compiled; after a failure, the one at fault."""
+        return self._open[-1] if self._open else None
 
     def add(self, column: Column) -> Column:
         """Keep a helper column of a draw under a name of its own; two cases of one draw may each bring one."""
