@@ -23,8 +23,8 @@ from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_conf
 from proctor.bootstrap.logging import set_up_logging
 from proctor.core.digests import canonical_json
 from proctor.core.grading.agreement import measure_agreement
-from proctor.core.grading.attempts import select_attempts
 from proctor.core.ids import AttemptKey
+from proctor.core.trajectory.counting import select_counting
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 from proctor.jobs.judging import JudgePanel
@@ -120,7 +120,7 @@ class GradingJob:
         await self._flush()
         if not await self._read_attempts(all_again=all_again):
             return 0
-        records = select_attempts(self._records.values())
+        records = select_counting(self._records.values())
         fresh = [record for record in records if self._attempt_of(record) != record.key.attempt]
         if fresh:
             answers = await self._parts.store.blobs({one.answer_digest for one in fresh if one.answer_digest})

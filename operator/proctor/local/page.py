@@ -13,8 +13,9 @@ from typing import Any
 from proctor.core.ids import CellKey
 from proctor.core.reports.page import CellTrajectory, RunFacts, render_page
 from proctor.core.stats.tools import summarise_tools
+from proctor.core.trajectory.counting import find_counting
 from proctor.core.trajectory.events import Event, EventKind
-from proctor.core.trajectory.outcome import AttemptRecord, Outcome
+from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.local.durable import write_atomic
 from proctor.local.reading import StoredRun, open_stored_run
 from proctor.local.rundir import RunDir
@@ -72,7 +73,9 @@ async def _read_parts(stored: StoredRun, whole: frozenset[str]) -> StoredParts:
     by_cell: dict[CellKey, list[AttemptRecord]] = defaultdict(list)
     for record in stored.attempts:
         by_cell[record.key.cell].append(record)
-    shown = {cell: _choose(records) for cell, records in by_cell.items()}
+    counting = {cell: find_counting(records) for cell, records in by_cell.items()}
+    # Where infrastructure failed them all, the last one says why.
+    shown = {cell: counting[cell] or records[-1] for cell, records in by_cell.items()}
     trajectories = {}
     digests: set[str] = set()
     async for record, events in stored.trajectories(shown.values()):
@@ -81,11 +84,10 @@ async def _read_parts(stored: StoredRun, whole: frozenset[str]) -> StoredParts:
         digests |= _wanted(events) if str(record.key.cell) in whole else set()
         digests.add(record.answer_digest)
     bodies = {digest: body async for digest, body in stored.bodies(digests)}
-    counting = [(cell, one.events) for cell, one in trajectories.items() if _counts(one.record)]
     return StoredParts(
         trajectories=trajectories,
         bodies=bodies,
-        tools=summarise_tools(counting),
+        tools=summarise_tools((cell, one.events) for cell, one in trajectories.items() if counting[cell] is not None),
         whole=len(whole) if len(whole) < len(trajectories) else None,
     )
 
@@ -100,15 +102,6 @@ def _no_collecting() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _choose(records: list[AttemptRecord]) -> AttemptRecord:
-    """Return the attempt that counts; the last one where infrastructure failed them all."""
-    return next((record for record in records if _counts(record)), records[-1])
-
-
-def _counts(record: AttemptRecord) -> bool:
-    return record.outcome is not Outcome.INFRA_ERROR
 
 
 def _wanted(events: tuple[Event, ...]) -> set[str]:

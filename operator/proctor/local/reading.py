@@ -15,8 +15,9 @@ from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.adapters.clickhouse.run_rows import RunRows
 from proctor.core.ids import CellKey
 from proctor.core.stats.tools import ToolFigures
+from proctor.core.trajectory.counting import find_counting, select_counting
 from proctor.core.trajectory.events import Event
-from proctor.core.trajectory.outcome import AttemptRecord, Outcome
+from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput
 from proctor.local.engine import Engine, find_engine
 
@@ -53,11 +54,7 @@ class StoredRun:
     @property
     def counting(self) -> tuple[AttemptRecord, ...]:
         """The one attempt of each cell that infrastructure did not fail."""
-        from proctor.core.grading.attempts import (
-            select_attempts,
-        )  # loads what grading takes, and counting tools need not
-
-        return tuple(select_attempts(self.attempts))
+        return tuple(select_counting(self.attempts))
 
     async def trajectories(
         self, attempts: Iterable[AttemptRecord] | None = None
@@ -109,7 +106,7 @@ async def open_stored_run(data_dir: Path, uid: str, *, clickhouse_url: str | Non
 
 
 async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse_url: str | None = None) -> Trajectory:
-    """Return the trajectory of a cell's valid attempt, or of its last one if none is valid.
+    """Return the trajectory of a cell's counting attempt, or of its last one if none counts.
 
     Args:
         data_dir: whose results engine is asked; started for the purpose if it doesn't run.
@@ -126,7 +123,7 @@ async def read_trajectory(data_dir: Path, run: str, cell: CellKey, *, clickhouse
         records = [record for record in stored.attempts if record.key.cell == cell]
         if not records:
             raise InvalidInput(f"cell {cell}: no attempt of it has ended yet")
-        record = next((one for one in records if one.outcome is not Outcome.INFRA_ERROR), records[-1])
+        record = find_counting(records) or records[-1]
         ((_, events),) = [found async for found in stored.trajectories([record])]
         digests = {digest for event in events for digest in (event.request_digest, event.result_digest)}
         return Trajectory(record, events, {digest: body async for digest, body in stored.bodies(digests)})

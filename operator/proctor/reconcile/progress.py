@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from proctor.core.ids import CellKey
+from proctor.core.trajectory.counting import find_counting
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.reconcile.observed import AttemptSeen, AttemptState, GradeSeen, Observed
 
@@ -105,7 +106,7 @@ def _read_cell(facts: _CellFacts, infra_retries: int) -> CellProgress:
         default=0,
     )
     failures, last_failure = _count_failures(facts)
-    valid = next((record for record in facts.ended if record.outcome is not Outcome.INFRA_ERROR), None)
+    valid = find_counting(facts.ended)
     live = next((attempt for attempt in facts.started if not is_gone(attempt)), None)
     grade = facts.grade
     if valid is None or (grade is not None and grade.attempt != valid.key.attempt):

@@ -8,13 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from proctor.core.grading.attempts import digest_rubrics, grade_attempt, select_attempts
+from proctor.core.grading.attempts import digest_rubrics, grade_attempt
 from proctor.core.grading.checks import check_answer
 from proctor.core.grading.combining import combine, penalise_errors, score_marks
 from proctor.core.grading.marks import Grade, Mark, Programmatic, Weights
 from proctor.core.grading.rubric import Rubric
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.scenarios.answer import Polarity
+from proctor.core.trajectory.counting import find_counting, select_counting
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, Outcome
 from support.grading import shipped_rubric
 
@@ -108,7 +109,14 @@ def test_infrastructure_failures_are_not_graded_and_limits_are() -> None:
         make_record(replicate=2, outcome=Outcome.INFRA_ERROR),
         make_record(replicate=3, outcome=Outcome.GAVE_UP),
     ]
-    assert [(one.key.cell.replicate, one.key.attempt) for one in select_attempts(records)] == [(1, 2), (3, 1)]
+    assert [(one.key.cell.replicate, one.key.attempt) for one in select_counting(records)] == [(1, 2), (3, 1)]
+
+
+def test_of_attempts_that_turn_up_late_the_last_counts_whatever_their_order() -> None:
+    """Grading rule 9: an attempt that was given up for lost may still get its row."""
+    late, last = make_record(attempt=1), make_record(attempt=2)
+    assert find_counting([late, last]) == find_counting([last, late]) == last
+    assert find_counting([make_record(outcome=Outcome.INFRA_ERROR)]) is None
 
 
 def test_an_attempt_without_an_answer_scores_zero_and_errors_cost() -> None:

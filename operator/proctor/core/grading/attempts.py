@@ -1,29 +1,14 @@
-"""Grading of ended attempts: which ones, and with which penalty (grading rules 8 and 9)."""
+"""Grading of ended attempts, and with which penalty (grading rule 8)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 
 from proctor.core.digests import digest_json
 from proctor.core.grading.combining import combine, penalise_errors
 from proctor.core.grading.marks import Grade, Programmatic, Weights
-from proctor.core.trajectory.outcome import AttemptRecord, Outcome
-
-
-def is_graded(record: AttemptRecord) -> bool:
-    """Whether an attempt gets a grade: whatever the agent's own outcome was, but never infrastructure's failure."""
-    return record.outcome is not Outcome.INFRA_ERROR
-
-
-def select_attempts(records: Iterable[AttemptRecord]) -> list[AttemptRecord]:
-    """Return the attempt that counts of each cell: the last that infrastructure did not fail."""
-    latest: dict[str, AttemptRecord] = {}
-    for record in records:
-        cell = str(record.key.cell)
-        if is_graded(record) and (cell not in latest or latest[cell].key.attempt < record.key.attempt):
-            latest[cell] = record
-    return [latest[cell] for cell in sorted(latest)]
+from proctor.core.trajectory.outcome import AttemptRecord
 
 
 def grade_attempt(
