@@ -164,7 +164,7 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
         heading = block.heading
         if heading is Heading.OPEN and _CONFIRMED.search(block.text) is not None:
             heading = Heading.PLAIN  # a list of suspects says of this one that it is the cause
-        for position, words in enumerate([block.text] if block.row else _join_questions(_sentences(block.text))):
+        for position, words in enumerate([block.text] if block.row else _join_questions(split_sentences(block.text))):
             sentence += 1
             if skip(words):
                 continue
@@ -188,7 +188,7 @@ def _context(heading: Heading, inline: Heading, words: str) -> Heading:
     return heading
 
 
-def _sentences(text: str) -> Iterator[str]:
+def split_sentences(text: str) -> Iterator[str]:
     """Cut at full stops that end a word, never inside a host name, a number or an abbreviation."""
     words: list[str] = []
     for word in text.split():
