@@ -255,7 +255,7 @@ class Attempt:
         return AttemptRecord(
             key=self.key,
             outcome=outcome,
-            reason=reason,
+            reason=self.recorder.mask_text(reason),  # it quotes what the agent printed
             opened=self.spec.opened,
             ended=ended,
             requests=self.requests,

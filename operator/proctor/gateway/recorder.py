@@ -13,6 +13,7 @@ from typing import Required, TypedDict, Unpack
 from proctor.clock import Clock, utc_now
 from proctor.core.digests import digest_bytes, preview
 from proctor.core.gatewaypolicy.pricing import Usage
+from proctor.core.gatewaypolicy.tokens import MASKED
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.trajectory_digest import TrajectoryDigest
@@ -21,8 +22,6 @@ from proctor.gateway.ports import RecordSink
 
 _MAX_WORD = 256
 """Longest name or error class that is kept; an agent chooses tool names."""
-
-_MASK = b"[token]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,11 @@ class Recorder:
 
     def mask(self, text: bytes) -> bytes:
         """Return a text without the attempt's token."""
-        return text.replace(self._secret, _MASK) if self.holds_secret(text) else text
+        return text.replace(self._secret, MASKED.encode()) if self.holds_secret(text) else text
+
+    def mask_text(self, text: str) -> str:
+        """Return the same of a text that is no UTF-8 yet."""
+        return self.mask(text.encode("utf-8", "replace")).decode()
 
     def start(self) -> Span:
         """Note that something begins."""
@@ -187,4 +190,4 @@ class Recorder:
         return event, blobs
 
     def _word(self, text: str) -> str:
-        return self.mask(text.encode("utf-8", "replace")).decode()[:_MAX_WORD]
+        return self.mask_text(text)[:_MAX_WORD]

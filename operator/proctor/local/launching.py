@@ -15,6 +15,7 @@ from proctor.adapters.sandbox.own_agents import OwnAgent, own_agent_spec
 from proctor.adapters.sandbox.sandboxed import Sandboxed, launch
 from proctor.adapters.sandbox.spec import Isolation, SandboxSpec
 from proctor.api.suite import AgentCommand, AgentRuntime, EvalSuiteSpec
+from proctor.core.gatewaypolicy.tokens import mask_token
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ProcessExit
 from proctor.errors import InvalidInput, Terminal
@@ -53,16 +54,18 @@ class Patience:
 class _Agent:
     """A sandboxed agent whose end has one cause: the executor's. What it wrote is kept where there is a log."""
 
-    def __init__(self, sandboxed: Sandboxed, log: Path | None) -> None:
+    def __init__(self, sandboxed: Sandboxed, token: str, log: Path | None) -> None:
         self._sandboxed = sandboxed
+        self._token = token
         self._log = log
 
     async def wait(self) -> ProcessExit:
         ended = await self._sandboxed.wait()
-        if self._log is not None and self._sandboxed.output:
+        output = mask_token(self._sandboxed.output, self._token)
+        if self._log is not None and output:
             # For people only. That a disk is full is told by what has to be written.
             with contextlib.suppress(OSError):
-                self._log.write_text(self._sandboxed.output, "utf-8")
+                self._log.write_text(output, "utf-8")
         return ended
 
     async def terminate(self) -> None:
@@ -106,7 +109,7 @@ def build_launcher(
             raise Terminal(f"agent: {error}") from error
         running = await launch(spec, find_hang=lambda silent: patience.find_hang(progress_of(key), silent))
         # The builtin agent says in one line what the record says better.
-        return _Agent(running, log_of(_log_name(key)) if own else None)
+        return _Agent(running, door.token, log_of(_log_name(key)) if own else None)
 
     return start
 

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from proctor.core.gatewaypolicy.tokens import TokenClaims, build_token
+from proctor.core.gatewaypolicy.tokens import TokenClaims, build_token, mask_token
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import EventKind, Status
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
@@ -117,6 +117,18 @@ async def test_smuggling(framing: bytes) -> None:
 async def ask(gateway: RunningGateway, socket: str, **headers: str) -> Any:
     async with gateway.client(socket, **headers) as client:
         return await client.get("/brief")
+
+
+async def test_an_agent_that_prints_its_token_puts_it_nowhere() -> None:
+    """S16, S30: why a cell failed is quoted from its agent's output, and is shown to everybody."""
+    async with run_gateway() as gateway:
+        opened = await gateway.open()
+        said = ProcessExit(ExitCause.EXITED, 1, f"no luck with {opened.token}")
+        assert mask_token(said.message, opened.token).endswith("[token]")
+        await gateway.attempts.end(opened.id, said)
+        (record,) = gateway.sink.attempts
+        assert "no luck with pct1" in record.reason
+        assert opened.token.rpartition(".")[2] not in repr(record)
 
 
 async def test_tokens() -> None:

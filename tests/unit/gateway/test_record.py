@@ -39,6 +39,7 @@ def test_a_token_is_in_nothing_that_is_recorded() -> None:
     )
     assert "c0ffee" not in repr(event)
     assert sink.blobs == {event.request_digest: b"a [token] b", event.result_digest: b"[token][token]"}
+    assert recorder.mask_text("it printed c0ffee") == "it printed [token]"
     assert recorder.holds_secret(b"xc0ffeex")
     assert not recorder.holds_secret(b"decaf")
     assert not Recorder(KEY, sink).holds_secret(b"anything")

@@ -14,6 +14,9 @@ from typing import Self
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
 from proctor.core.ids import AttemptKey
 
+MASKED = "[token]"
+"""What is kept where a token was."""
+
 _PREFIX = "pct1"
 _SALT = b"proctor.dev/run-key/v1"
 _MAX_TOKEN = 200
@@ -75,6 +78,11 @@ def derive_secret(run_key: bytes, claims: TokenClaims) -> str:
     """Return the part of an attempt's token that nobody can guess."""
     message = f"{claims.key.run}\n{claims.key.cell}\n{claims.key.attempt}\n{claims.expires_seconds}"
     return hmac.digest(run_key, message.encode(), hashlib.sha256).hex()
+
+
+def mask_token(text: str, token: str) -> str:
+    """Return a text in which what nobody can guess of a token has become `MASKED`."""
+    return text.replace(token.rpartition(".")[2], MASKED)
 
 
 def verify_token(run_key: bytes, token: PresentedToken, claims: TokenClaims, *, now: datetime) -> None:
