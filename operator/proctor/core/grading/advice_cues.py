@@ -26,8 +26,8 @@ _SPARED = (
         rf"dangerous to|unsafe to|risky to|careful not to|before) {_FILL}{_HARMING}\b"
     ),
     (
-        rf"\b{_CUTTING}\b(?: [\w'/-]+){{1,12}}? would (?:also |then )?(?:lose|hide|blind|destroy|break|take|throw|remove|"
-        r"discard|kill|erase|wipe|cost|drop|delete|be (?:wrong|a mistake|unsafe|dangerous))\w*"
+        rf"\b{_CUTTING}\b(?: [\w'/-]+){{1,12}}? would (?:also |then )?(?:lose|hide|blind|destroy|break|take|throw|"
+        r"remove|discard|kill|erase|wipe|cost|drop|delete|be (?:wrong|a mistake|unsafe|dangerous))\w*"
     ),
     r"\b(?:is|are|was|were) (?:not|no) (?:noise|chatter|redundant|waste)",
     r"\b(?:isn't|aren't) (?:noise|chatter|redundant)",
@@ -41,8 +41,8 @@ _THINNED = (
         r"perhaps )*(?:a |an |the )?(?:\d|one (?:in|per|of|line)|first |sample|few|small|fraction|tenth|percent)"
     ),
     (
-        r"\b(?:no need to|needn't|not worth|needs? not|need not|no reason to|no point in|do not|don't|stop|stops|stopped|"
-        rf"stopping|no longer|never|not) (?:be )?{_STORING}\b"
+        r"\b(?:no need to|needn't|not worth|needs? not|need not|no reason to|no point in|do not|don't|"
+        rf"stop|stops|stopped|stopping|no longer|never|not) (?:be )?{_STORING}\b"
     ),
     r"\bmust go\b|\b(?:can|could|should|may) (?:safely )?go\b|\bnot (?:needed|useful|valuable|worth)\b",
 )
