@@ -105,3 +105,19 @@ def test_sentences_that_were_told_are_skipped() -> None:
     """Grading rule 2: sentences found in the brief are dropped before checks run."""
     assert read_clauses("Told. Found.", skip=lambda sentence: sentence.startswith("told")) != []
     assert [c.text for c in read_clauses("Told. Found.", skip=lambda s: s.startswith("told"))] == ["found."]
+
+
+@pytest.mark.parametrize(
+    ("text", "negated"),
+    [
+        ("The reader can't decode the record.", False),
+        ("The records can't be parsed.", False),
+        ("Calls that are not cached fail.", False),
+        ("It fails for what isn't in the cache yet.", False),
+        ("The reader doesn't fail.", True),
+        ("It is not the cache.", True),
+    ],
+)
+def test_what_a_system_does_not_do_is_no_denial(text: str, negated: bool) -> None:
+    """Grading rule 3: a negation that tells of a failure, or of a state, denies nothing."""
+    assert [clause.negated for clause in read_clauses(text, skip=lambda _: False)] == [negated]

@@ -125,8 +125,8 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"(?:\bnot|n't|\bnever|\bcannot|\bno longer|\bunable to|\bnicht) (?:[\w-]+ ){0,2}(?:connect|reach|"
             r"respon|answer|accept|establish|open|complet|record|finish|return|succe|resolv|get|obtain|acquir|"
             r"contact|talk|writ|stor|sav|load|read|able|availab|erreich|listen|up\b|work|recover|send|deliver|"
-            r"fetch|serv|sign|log|pay|load|trust|process|verif|validat|render|be (?:reach|"
-            r"establish|open|record|complet|contact|sen|serv|load|deliver))\w*"
+            r"fetch|serv|sign|log|pay|load|trust|process|verif|validat|render|decod|pars|deseriali|be (?:reach|"
+            r"establish|open|record|complet|contact|sen|serv|load|deliver|decod|pars|read))\w*"
         ),
         (
             r"\bno (?:answer|response|reply|longer|route|(?:new |tcp |database |db )?connections? (?:could|"
@@ -134,13 +134,18 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         ),
         (
             r"\bnot (?:just|only|merely|simply|surpris\w+|all|every|yet|once|until|before|new|deployed|"
-            r"retried|persisted|committed|processed|charged|placed|recorded)\b"
+            r"retried|persisted|committed|processed|charged|placed|recorded)\b|"
+            r"(?:\bnot|n't) (?:yet |already )?(?:cached|in (?:the |its |their )?cache)\b"
         ),
         (
             r"\bnot reachable\b|\bcould not be\b|\bcouldn't be\b|\bcan(?:no|')t be (?:reach|open|establish|"
             r"contact)\w*|\bwithout (?:an? )?(?:answer|response|reply|doubt|question|success)\b|"
             r"\bnever (?:came|returned|arrived|connected|answered)\b|\b(?:nothing|nobody) (?:answer|respon|listen)\w*|"
             r"(?:n't|not) check ?out\b"
+        ),
+        (
+            r"\b(?:no|without (?:an?|any)) (?:[\w-]+ ){0,3}ind(?:ex|exes|ices)\b|(?:\bnot|n't) (?:\w+ )?indexed\b|"
+            r"(?:\bnot|n't|\bcannot|\bno longer) (?:have|use|using|find|exist)\w* (?:[\w-]+ ){0,3}index\b"
         ),
     ),
     Cue.AFFIRMS: (
