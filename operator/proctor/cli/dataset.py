@@ -85,6 +85,8 @@ def list_all(data_dir: DataDir = None, url: Url = None, as_json: Json = False) -
     if as_json:
         _print_json([_summary(record) for record in records])
         return
+    if not records:
+        print("no datasets; `proctor dataset seed SCENARIO` makes one, and so does a run")
     for record in records:
         print(
             f"{record.hash}  {record.label:<24} volume {record.volume:<8} seed {record.seed:<8} "
@@ -140,7 +142,8 @@ def _request(scenario: str, volume: str, seed: int, anchor: str, scenarios: Path
     folders = [folder / scenario for folder in (scenarios, shipped_scenarios_dir()) if folder]
     found = next((folder for folder in folders if folder.is_dir()), None)
     if found is None or "/" in scenario:
-        raise InvalidInput(f"scenario {scenario!r}: there is none in {', '.join(str(one.parent) for one in folders)}")
+        where = ", ".join(str(one.parent) for one in folders)
+        raise InvalidInput(f"scenario {scenario!r}: there is none in {where}; `proctor scenario ls` lists them")
     try:
         instant, share = parse_instant(anchor), Decimal(volume)
     except InvalidOperation as error:
@@ -169,7 +172,7 @@ async def _seed(request: SeedRequest, data_dir: Path | None, url: str | None) ->
         found = await store.find(request)
         if found is not None:
             return True, found
-        with _progress_bar() as show:
+        with progress_bar() as show:
             return False, await store.ensure(request, show)
 
 
@@ -216,7 +219,7 @@ async def _store(data_dir: Path | None, url: str | None) -> AsyncIterator[Datase
 
 
 @contextmanager
-def _progress_bar() -> Iterator[OnProgress]:
+def progress_bar() -> Iterator[OnProgress]:
     """Show how far seeding is, on a terminal only; a pipeline's log wants no thousand lines."""
     if not sys.stderr.isatty():
         yield lambda _: None

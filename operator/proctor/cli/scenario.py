@@ -1,17 +1,22 @@
-"""`proctor scenario`: look at scenarios."""
+"""`proctor scenario`: look at scenarios, and check them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from proctor.cli.exits import explained
+from proctor.cli.exits import ExitCode, explained
 from proctor.errors import InvalidInput
 
-app = typer.Typer(name="scenario", help="Look at scenarios.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from proctor.core.fairness.folder import Draft
+    from proctor.core.scenarios.document import Fault
+    from proctor.local.fairness import Trial
+
+app = typer.Typer(name="scenario", help="Look at scenarios, and check them.", no_args_is_help=True)
 
 DEFAULT_ANCHOR = "2026-11-30T12:00:00Z"
 """The quickstart's."""
@@ -63,3 +68,110 @@ def brief(
         print(json.dumps({"system": told.system, "prompt": told.prompt}, indent=1, ensure_ascii=False))
     else:
         print(f"{told.system}\n\n{told.prompt}")
+
+
+@app.command()
+def check(
+    folder: Annotated[str, typer.Argument(help="The scenario's folder, or a shipped one's name.", show_default=False)],
+    static: Annotated[bool, typer.Option("--static", help="Look at the files alone; seed and play nothing.")] = False,
+    volume: Annotated[
+        str | None, typer.Option(help="Share of the background's rows to seed; the reference record's if left out.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="A dataset seed other than the reference record's.", min=0)] = None,
+    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say whether a scenario is fair; every fault with its file, line and fix.
+
+    First the files; if they are all right, the scenario is seeded, its facts are asked, and its scripted models are
+    played. Exit codes: 0 fair, 1 unfair, 64 bad usage.
+    """
+    with explained():
+        from proctor.core.fairness.check import check_files
+        from proctor.core.fairness.folder import read_draft
+
+        draft = read_draft(_find_folder(folder))
+        faults = check_files(draft)
+        trial = None
+        if not faults and not static:
+            trial = _try(draft, volume, seed, data_dir)
+            faults = trial.faults
+    _print_check(draft, faults, trial, as_json=as_json)
+    if faults:
+        raise typer.Exit(ExitCode.FAIL)
+
+
+def _find_folder(folder: str) -> Path:
+    from proctor.core.scenarios.folder import find_scenario
+    from proctor.settings import shipped_scenarios_dir
+
+    path = Path(folder)
+    if path.is_dir():
+        return path if path.name else path.resolve()
+    if "/" in folder:
+        raise InvalidInput(f"scenario {folder}: there is no such folder")
+    return find_scenario(shipped_scenarios_dir(), folder)
+
+
+def _try(draft: Draft, volume: str | None, seed: int | None, data_dir: Path | None) -> Trial:
+    import asyncio
+    from decimal import Decimal, InvalidOperation
+
+    from proctor.cli.dataset import progress_bar
+    from proctor.local.dataset_files import SeedRequest
+    from proctor.local.fairness import try_scenario
+    from proctor.settings import resolve_data_dir
+
+    _, reference = draft.scenario()
+    try:
+        share = Decimal(volume or reference.volume)
+    except InvalidOperation as error:
+        raise InvalidInput(f"--volume {volume or reference.volume!r}: no number") from error
+    request = SeedRequest(
+        draft.folder,
+        seed=reference.seed if seed is None else seed,
+        anchor=reference.anchor,
+        volume=share,
+        with_facts=False,  # asked one by one, so that each fault is told
+    )
+    with progress_bar() as show:
+        return asyncio.run(try_scenario(draft, request, data_dir=resolve_data_dir(data_dir), on_progress=show))
+
+
+def _print_check(draft: Draft, faults: tuple[Fault, ...], trial: Trial | None, *, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(_render_check(draft, faults, trial), indent=1, ensure_ascii=False))
+        return
+    for fault in faults:
+        print(fault)
+    name, count = draft.folder.name, len(faults)
+    if trial is not None:
+        record = trial.record
+        print(f"dataset {record.hash}: {record.rows:,} rows, volume {record.volume}, seed {record.seed}")
+        for policy, one in trial.scores.items():
+            print(f"  {policy:<20} {one.score}  ({one.band.low} to {one.band.high})")
+    says = f"unfair: {count} fault{'' if count == 1 else 's'}" if faults else "fair"
+    print(f"{name}: {says}{'' if trial or faults else ', by its files alone'}")
+
+
+def _render_check(draft: Draft, faults: tuple[Fault, ...], trial: Trial | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    found: dict[str, Any] = {
+        "scenario": draft.folder.name,
+        "folder": str(draft.folder),
+        "fair": not faults,
+        "faults": [asdict(fault) for fault in faults],
+        "dataset": None,
+        "policies": {},
+    }
+    if trial is None:
+        return found
+    record = trial.record
+    return found | {
+        "dataset": {"hash": record.hash, "rows": record.rows, "volume": str(record.volume), "seed": record.seed},
+        "policies": {
+            name: {"score": float(one.score), "low": float(one.band.low), "high": float(one.band.high)}
+            for name, one in trial.scores.items()
+        },
+    }

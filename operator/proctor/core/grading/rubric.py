@@ -19,6 +19,22 @@ _MAX_PROGRAM = 20_000
 """Instructions of one compiled pattern: RE2 is linear in text, but also in this."""
 
 
+class PatternFault(InvalidInput):
+    """A pattern of a rubric that can't be used.
+
+    Args:
+        label: the term's name, or ``kind:criterion``.
+        reason: why not.
+        fix: what to do.
+    """
+
+    def __init__(self, label: str, reason: str, fix: str) -> None:
+        super().__init__(f"criterion {label}: {reason}; {fix}")
+        self.label = label
+        self.reason = reason
+        self.fix = fix
+
+
 @dataclass(frozen=True, slots=True)
 class Rubric:
     """What `check_answer` needs; build it once per dataset, use it for all answers.
@@ -74,7 +90,7 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
             ]
     advised = [pair for line in key.criteria for pair in _advice_patterns(line, known)]
     for label, pattern in (*clauses, *sentences, *advised):
-        _check_pattern(label, pattern)
+        check_pattern(label, pattern)
     negative = [line for line in key.criteria if line.polarity is Polarity.NEGATIVE]
     return Rubric(
         criteria=tuple(key.criteria),
@@ -107,13 +123,20 @@ def _advice_patterns(line: Criterion, known: dict[str, str]) -> list[tuple[str, 
     return [(f"{kind}:{line.id}", fill_pattern(pattern, known)) for kind, patterns in kinds for pattern in patterns]
 
 
-def _check_pattern(label: str, pattern: str) -> None:
+def check_pattern(label: str, pattern: str) -> None:
+    """Refuse a pattern that can't be compiled, or that is too large to be tried on every clause.
+
+    Raises:
+        PatternFault: it can't, or is.
+    """
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = False
     try:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
-        raise InvalidInput(f"criterion {label}: pattern is no RE2 syntax: {error}: {pattern[:200]}") from error
+        said = error.args[0] if error.args else error
+        reason = f"pattern is no RE2 syntax: {said.decode() if isinstance(said, bytes) else said}: {pattern[:200]}"
+        raise PatternFault(label, reason, "RE2 has neither look-around nor back-references") from error
     if compiled.programsize > _MAX_PROGRAM:
-        raise InvalidInput(f"criterion {label}: pattern is too large: use smaller repetitions: {pattern[:200]}")
+        raise PatternFault(label, f"pattern is too large: {pattern[:200]}", "use smaller repetitions")
