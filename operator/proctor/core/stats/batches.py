@@ -19,13 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from proctor.core.stats.observations import Bounds
+from proctor.core.stats.observations import TINY, Bounds
 from proctor.core.stats.quantiles import NORMAL, ONE_SIDE, UNSEEN, student_t, unseen_share
 
 Floats = NDArray[np.float64]
 
-TINY = 1e-9
-"""Scores have at most a few decimals; differences below this come from adding in binary."""
 
 _MOST_DEGREES = 200
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proctor.core.ids import CellKey, Control
-from proctor.core.stats.observations import ControlScores, GateRules, Judgement, Observation, Reason, Side
-
-_TINY = 1e-9
+from proctor.core.stats.observations import TINY, ControlScores, GateRules, Judgement, Observation, Reason, Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ def judge_controls(observations: Iterable[Observation], rules: GateRules) -> Con
         return ControlFinding(Judgement.ERROR, Reason.CONTROLS_NOT_MEASURED, what)
     scores = {each.cell: each.score for each in controls if each.score is not None}
     for cell, score in scores.items():
-        if cell.control is Control.NOOP and score > rules.noop_at_most + _TINY:
+        if cell.control is Control.NOOP and score > rules.noop_at_most + TINY:
             text = f"an empty answer scored {score:.2f} on {cell.scenario} through {cell.server}, above "
             return ControlFinding(
                 Judgement.ERROR, Reason.NOOP_ABOVE_CEILING, f"{text}{rules.noop_at_most:.2f}: grader's fault"
@@ -55,7 +53,7 @@ def judge_controls(observations: Iterable[Observation], rules: GateRules) -> Con
 
 def _judge_oracles(scores: dict[CellKey, float], rules: GateRules) -> ControlFinding | None:
     oracles = {(cell.scenario, cell.server): score for cell, score in scores.items() if cell.control is Control.ORACLE}
-    low = {place: score for place, score in oracles.items() if score < rules.oracle_at_least - _TINY}
+    low = {place: score for place, score in oracles.items() if score < rules.oracle_at_least - TINY}
     if not low:
         return None
     (scenario, server), score = min(low.items(), key=lambda item: item[1])
@@ -78,4 +76,4 @@ def _is_regression(place: tuple[str, str], oracles: dict[tuple[str, str], float]
         return False
     if not {server, baseline.name} <= rules.played_through:
         return False  # one of the two was measured on the reference server, so they can't be compared
-    return oracles.get((scenario, baseline.name), 0.0) >= rules.oracle_at_least - _TINY
+    return oracles.get((scenario, baseline.name), 0.0) >= rules.oracle_at_least - TINY

@@ -10,12 +10,11 @@ from itertools import combinations
 
 from proctor.core.ids import Arm
 from proctor.core.stats.intervals import estimate_mean, pooled_deviation, unsize
-from proctor.core.stats.observations import SCORE, ArmFigures, CellFate, GateRules, Interval, Observation
+from proctor.core.stats.observations import SCORE, TINY, ArmFigures, CellFate, GateRules, Interval, Observation
 
 ALIKE = 0.1
 """Two replicates are consistent when their scores differ by less than this."""
 PASS_K = 3
-_TINY = 1e-9
 
 
 def summarise_arms(
@@ -48,7 +47,7 @@ def strata_of(observations: Sequence[Observation]) -> list[list[float]]:
 def consistency_of(strata: Sequence[Sequence[float]]) -> float | None:
     """Return the share of replicate pairs within a scenario whose scores are alike; None without a pair."""
     pairs = [abs(one - other) for values in strata for one, other in combinations(values, 2)]
-    return sum(difference < ALIKE - _TINY for difference in pairs) / len(pairs) if pairs else None
+    return sum(difference < ALIKE - TINY for difference in pairs) / len(pairs) if pairs else None
 
 
 def pass_k_of(strata: Sequence[Sequence[float]], success_at: float, k: int = PASS_K) -> float | None:
@@ -56,7 +55,7 @@ def pass_k_of(strata: Sequence[Sequence[float]], success_at: float, k: int = PAS
     if not strata or any(len(values) < k for values in strata):
         return None
     chances = [
-        math.comb(sum(value >= success_at - _TINY for value in values), k) / math.comb(len(values), k)
+        math.comb(sum(value >= success_at - TINY for value in values), k) / math.comb(len(values), k)
         for values in strata
     ]
     return math.fsum(chances) / len(chances)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from proctor.core.stats.observations import Bounds, Interval
+from proctor.core.stats.observations import TINY, Bounds, Interval
 from proctor.core.stats.quantiles import ONE_SIDE
 
 if TYPE_CHECKING:
@@ -23,9 +23,6 @@ EXACT_PAIRS = 12
 
 Strata = Sequence[Sequence[float]]
 """Values by scenario; none empty."""
-
-_TINY = 1e-9
-"""Scores have at most a few decimals; differences below this come from adding in binary."""
 
 
 def estimate_mean(
@@ -46,7 +43,7 @@ def estimate_mean(
     count = sum(len(values) for values in strata)
     if any(len(values) < 2 for values in strata):  # noqa: PLR2004 - one value says nothing about spread
         return Interval(mean, bounds.low, bounds.high, count, sized=False)
-    if scripted and all(max(values) - min(values) < _TINY for values in strata):
+    if scripted and all(max(values) - min(values) < TINY for values in strata):
         return Interval(mean, mean, mean, count, deterministic=True)
     batch = _estimate_one(strata, bounds, seed=seed, tail=tail)
     return Interval(
@@ -101,10 +98,10 @@ def permutation_p(strata: Strata, *, seed: int) -> float:
     if len(weighted) <= EXACT_PAIRS:
         patterns = np.arange(2 ** len(weighted))[:, None] >> np.arange(len(weighted))[None, :]
         sums = np.abs((1 - 2 * (patterns & 1)) @ weighted)
-        return float(np.mean(sums >= observed - _TINY))
+        return float(np.mean(sums >= observed - TINY))
     draw = np.random.default_rng(seed)
     signs = 1 - 2 * draw.integers(0, 2, size=(RESAMPLES, len(weighted)))
-    extreme = int(np.sum(np.abs(signs @ weighted) >= observed - _TINY))
+    extreme = int(np.sum(np.abs(signs @ weighted) >= observed - TINY))
     # The observed pattern is one of the possible ones, so p is never 0.
     return (extreme + 1) / (RESAMPLES + 1)
 

@@ -11,6 +11,9 @@ from proctor.core.ids import Arm, CellKey
 from proctor.core.stats.quantiles import ONE_SIDE
 from proctor.core.trajectory.outcome import Outcome
 
+TINY = 1e-9
+"""Scores have at most a few decimals; differences below this come from adding in binary."""
+
 SUCCESS_AT = 0.7
 """Score from which a cell counts as a success: most of the evidence found, and no decoy blamed."""
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from proctor.core.stats.batches import TINY, estimate_batch
+from proctor.core.stats.batches import estimate_batch
 from proctor.core.stats.chances import Chance
-from proctor.core.stats.observations import DIFFERENCE, Interval
+from proctor.core.stats.observations import DIFFERENCE, TINY, Interval
 from proctor.core.stats.quantiles import Z_POWER
 from proctor.core.stats.sequential import plan_looks, tails_of
 from proctor.core.stats.sizing import Shape

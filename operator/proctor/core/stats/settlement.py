@@ -9,6 +9,7 @@ from proctor.core.stats.comparisons import compare_arms
 from proctor.core.stats.controls import judge_controls, worst_controls
 from proctor.core.stats.figures import summarise_arms
 from proctor.core.stats.observations import (
+    TINY,
     ArmFigures,
     CellFate,
     Comparison,
@@ -21,8 +22,6 @@ from proctor.core.stats.observations import (
     judged_only,
 )
 from proctor.core.stats.wording import describe_arm, describe_comparison, describe_losses
-
-_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +122,12 @@ def _judge(arms: Sequence[ArmFigures], comparisons: Sequence[Comparison], rules:
 
 def _find_failure(candidates: Sequence[ArmFigures], drops: Sequence[Comparison], rules: GateRules) -> _Finding | None:
     for drop in sorted(drops, key=_upper):
-        if drop.delta is not None and drop.delta.high < -_given(rules.max_drop) - _TINY:
+        if drop.delta is not None and drop.delta.high < -_given(rules.max_drop) - TINY:
             text = f"{describe_comparison(drop)}, below −{_given(rules.max_drop):.2f}"
             return _Finding(Judgement.FAIL, Reason.MAX_DROP_EXCEEDED, text)
     if rules.minimum is not None:
         for arm in candidates:
-            if arm.score is not None and arm.score.high < rules.minimum - _TINY:
+            if arm.score is not None and arm.score.high < rules.minimum - TINY:
                 text = f"{describe_arm(arm)}, below the minimum {rules.minimum:.2f}"
                 return _Finding(Judgement.FAIL, Reason.BELOW_MINIMUM, text)
     return None
@@ -154,13 +153,13 @@ def _find_open(candidates: Sequence[ArmFigures], drops: Sequence[Comparison], ru
 
 def _find_wide(candidates: Sequence[ArmFigures], drops: Sequence[Comparison], rules: GateRules) -> _Finding | None:
     for drop in sorted(drops, key=_lower):
-        if drop.delta is not None and drop.delta.low < -_given(rules.max_drop) - _TINY:
+        if drop.delta is not None and drop.delta.low < -_given(rules.max_drop) - TINY:
             needed = f"; about {drop.replicates_needed} replicates would settle it" if drop.replicates_needed else ""
             text = f"{describe_comparison(drop)}, the interval spans −{_given(rules.max_drop):.2f}{needed}"
             return _Finding(Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE, text)
     if rules.minimum is not None:
         for arm in candidates:
-            if arm.score is not None and arm.score.low < rules.minimum - _TINY:
+            if arm.score is not None and arm.score.low < rules.minimum - TINY:
                 text = f"{describe_arm(arm)}, the interval spans the minimum {rules.minimum:.2f}"
                 return _Finding(Judgement.INCONCLUSIVE, Reason.INTERVAL_TOO_WIDE, text)
     return None

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from proctor.core.stats.observations import DIFFERENCE, Interval
+from proctor.core.stats.observations import DIFFERENCE, TINY, Interval
 from proctor.core.stats.quantiles import ONE_SIDE, UNSEEN, Z_POWER, student_t, unseen_share
 
 MOST_REPLICATES = 10_000
 """Beyond this, "more replicates" is no advice."""
-_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,7 @@ class Shape:
     @classmethod
     def of(cls, strata: Sequence[Sequence[float]], delta: Interval, tail: float = ONE_SIDE) -> Self:
         """Return the shape of differences by scenario."""
-        still = [values[0] for values in strata if max(values) - min(values) < _TINY]
+        still = [values[0] for values in strata if max(values) - min(values) < TINY]
         level = math.fsum(still) / len(still) if still else 0.0
         return cls(delta, len(strata), len(still), level, max(len(values) for values in strata), tail)
 

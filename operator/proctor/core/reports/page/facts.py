@@ -9,11 +9,10 @@ from decimal import Decimal
 
 from proctor.core.ids import CellKey
 from proctor.core.reports.table import ResultReport
+from proctor.core.stats.observations import TINY
 from proctor.core.stats.tools import ToolFigures
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
-
-_TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class ControlFacts:
         """Say whether both scores are as they must be."""
         if self.oracle is None or self.noop is None:
             return False
-        return float(self.oracle) >= limits.oracle_at_least - _TINY and float(self.noop) <= limits.noop_at_most + _TINY
+        return float(self.oracle) >= limits.oracle_at_least - TINY and float(self.noop) <= limits.noop_at_most + TINY
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.core.stats.observations import Interval
+from proctor.core.stats.observations import TINY, Interval
 
 WIDTH = 320
 HEIGHT = 26
@@ -76,7 +76,7 @@ def difference_axis(intervals: Sequence[Interval], values: Sequence[float], max_
     reach = min(1.0, max(_LEAST_REACH, 1.3 * (max_drop or 0.0), farthest))
     step = next((step for step in _STEPS if 2 * reach / step <= _MOST_TICKS), 0.5)
     bare = Axis(-reach, reach, ())
-    count = math.floor(reach / step + 1e-9)
+    count = math.floor(reach / step + TINY)
     ticks = tuple(Tick(place(bare, index * step), _signed(index * step)) for index in range(-count, count + 1))
     limit = None if max_drop is None else place(bare, -max_drop)
     label = "" if max_drop is None else f"limit −{max_drop:.2f}"

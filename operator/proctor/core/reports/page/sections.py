@@ -11,7 +11,7 @@ from proctor.core.ids import Arm
 from proctor.core.reports.page import numbers
 from proctor.core.reports.page.facts import CellFacts, RunFacts
 from proctor.core.reports.page.plots import Axis, Bar, difference_axis, place_interval, score_axis
-from proctor.core.stats.observations import ArmFigures, CellFate, Comparison, Interval
+from proctor.core.stats.observations import TINY, ArmFigures, CellFate, Comparison, Interval
 from proctor.core.stats.tools import ToolFigures
 from proctor.core.stats.wording import describe_bounds, describe_difference
 from proctor.core.trajectory.events import Status
@@ -20,7 +20,6 @@ from proctor.core.trajectory.outcome import Outcome
 MOST_TOOLS = 300
 """Rows of the tools' table: an agent may call a thousand tools that don't exist."""
 _MOST_CLASSES = 6
-_TINY = 1e-9
 
 _WHOSE: tuple[tuple[Status, str], ...] = (
     (Status.AGENT_ERROR, "agent"),
@@ -200,9 +199,9 @@ def _stand_to_minimum(run: RunFacts, figures: ArmFigures) -> Standing:
         return Standing(numbers.NONE)
     if name_arm(run, figures.arm).baseline:
         return Standing("not held to it")
-    if score.high < minimum - _TINY:
+    if score.high < minimum - TINY:
         return Standing("below it", "bad")
-    return Standing("spans it", "open") if score.low < minimum - _TINY else Standing("above it", "good")
+    return Standing("spans it", "open") if score.low < minimum - TINY else Standing("above it", "good")
 
 
 def tabulate_differences(run: RunFacts) -> tuple[Axis, tuple[DifferenceRow, ...]]:
@@ -247,9 +246,9 @@ def _stand_to_drop(delta: Interval | None, max_drop: float | None) -> Standing:
         return Standing("no pair")
     if max_drop is None:
         return Standing("no limit")
-    if delta.high < -max_drop - _TINY:
+    if delta.high < -max_drop - TINY:
         return Standing("beyond the limit", "bad")
-    if delta.low < -max_drop - _TINY or not delta.sized:
+    if delta.low < -max_drop - TINY or not delta.sized:
         return Standing("spans the limit", "open")
     return Standing("within the limit", "good")
 
