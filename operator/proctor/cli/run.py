@@ -60,6 +60,8 @@ def run(
 
         if sandbox not in set(SandboxChoice):
             raise typer.BadParameter(f"{sandbox!r} is neither bwrap nor none", param_hint="--sandbox")
+        if agent_url is not None and clickhouse_url is None:
+            raise typer.BadParameter("it needs --clickhouse-url", param_hint="--agent-url")
         own = (scenarios.expanduser().absolute(),) if scenarios is not None else ()
         folders = (*own, shipped_scenarios_dir())
         wanted = _load(suite, folders, model=model, base_url=base_url, replicates=replicates)

@@ -11,8 +11,11 @@ from proctor.adapters.sandbox.commands import find_program
 from proctor.api.locality import unsupported_locally
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
+from proctor.core.agents.scripted import find_policy
 from proctor.core.grading.planted import choose_planted
-from proctor.core.scenarios.answer import load_answer
+from proctor.core.scenarios.answer import AnswerKey, load_answer
+from proctor.core.scenarios.brief import load_brief
+from proctor.core.scenarios.policies import POLICIES_FILE, load_policies
 from proctor.errors import InvalidInput
 from proctor.local.control import Door
 from proctor.local.launching import build_agent, search_path
@@ -49,14 +52,33 @@ def _check_scenarios(request: RunRequest) -> Iterator[str]:
         missing = [part for part in SCENARIO_PARTS if not (folder / part).is_file()]
         for part in missing:
             yield f"scenario {scenario.name!r}: {folder / part} is missing"
-        if not missing and request.suite.spec.judge.anthropic is not None:
-            yield from _check_planted(scenario.name, folder)
+        if not missing:
+            yield from _check_contents(scenario.name, folder, request.suite.spec)
 
 
-def _check_planted(scenario: str, folder: Path) -> Iterator[str]:
+def _check_contents(scenario: str, folder: Path, suite: EvalSuiteSpec) -> Iterator[str]:
+    """What a run would only meet after minutes: a file that is none, a policy that isn't there."""
+    try:
+        load_brief(folder)
+        answer = load_answer(folder)
+        policies = load_policies(folder) if (folder / POLICIES_FILE).is_file() else None
+    except InvalidInput as error:
+        yield f"scenario {scenario!r}: {error}"
+        return
+    for model in suite.models:
+        try:
+            if model.scripted is not None:
+                find_policy(model.scripted.policy, policies)
+        except InvalidInput as error:
+            yield f"model {model.name!r}, scenario {scenario!r}: {error}"
+    if suite.judge.anthropic is not None:
+        yield from _check_planted(scenario, answer)
+
+
+def _check_planted(scenario: str, answer: AnswerKey) -> Iterator[str]:
     """A judge is tried on answers of the scenario; which they are does not depend on the dataset."""
     try:
-        choose_planted(load_answer(folder), {})
+        choose_planted(answer, {})
     except InvalidInput as error:
         yield f"scenario {scenario!r}: {error}"
 
