@@ -43,6 +43,9 @@ def test_show_tells_what_happened_in_a_cell(machine: Machine, undisturbed: dict[
     assert shown.returncode == 0, shown.stderr
     for words in ("tools_listed", "tool_call query", "answer (put):", "root-service", "attempt_ended completed"):
         assert words in shown.stdout
+    document = json.loads(machine.call("show", undisturbed["run"]["metadata"]["name"], "sql/newest/1", "--json").stdout)
+    assert document["attempt"]["events"] == len(document["events"])
+    assert document["cell"]["cell"] == document["attempt"]["cell"]
     tools = machine.call("show", undisturbed["run"]["metadata"]["name"], "--tools")
     (line,) = [line for line in tools.stdout.splitlines() if line.startswith("sql × newest")]
     assert line.split()[3:4] == ["query"]

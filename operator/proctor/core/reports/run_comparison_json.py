@@ -15,8 +15,8 @@ from proctor.core.reports.run_comparison import (
     ToolChange,
     Usage,
 )
+from proctor.core.reports.tool_table import build_figures_json
 from proctor.core.stats.observations import Interval
-from proctor.core.stats.tools import ToolFigures
 
 
 def build_comparison_json(comparison: RunComparison) -> dict[str, Any]:
@@ -109,20 +109,6 @@ def _tool(tool: ToolChange) -> dict[str, Any]:
         "server": tool.arm.server,
         "model": tool.arm.model,
         "tool": tool.tool,
-        "before": _figures(tool.before),
-        "after": _figures(tool.after),
-    }
-
-
-def _figures(figures: ToolFigures | None) -> dict[str, Any] | None:
-    if figures is None:
-        return None
-    return {
-        "calls": figures.calls,
-        "errors": dict(figures.errors),
-        "errorRate": figures.error_rate(),
-        "p95Ms": figures.p95_ms,
-        "resultBytes": figures.result_bytes,
-        "adoption": figures.adoption,
-        "givenUp": figures.given_up,
+        "before": None if tool.before is None else build_figures_json(tool.before),
+        "after": None if tool.after is None else build_figures_json(tool.after),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from proctor.core.reports.grid import Align, Grid, render_grid
 from proctor.core.stats.tools import ToolFigures
@@ -18,6 +19,33 @@ def render_tools(tools: Sequence[ToolFigures]) -> str:
         return "no tool was called"
     rows = tuple(_row(figures) for figures in tools)
     return "\n".join(render_grid(Grid(_TITLES, _ALIGNS, rows)))
+
+
+def build_tools_json(tools: Sequence[ToolFigures]) -> list[dict[str, Any]]:
+    """Return the same for machines, with whose doing the calls' outcomes are."""
+    return [
+        {
+            "server": figures.arm.server,
+            "model": figures.arm.model,
+            "tool": figures.tool,
+            **build_figures_json(figures),
+            "statuses": {status.value: count for status, count in figures.statuses.items()},
+        }
+        for figures in tools
+    ]
+
+
+def build_figures_json(figures: ToolFigures) -> dict[str, Any]:
+    """Return what one tool showed, without whose it is."""
+    return {
+        "calls": figures.calls,
+        "errors": dict(figures.errors),
+        "errorRate": figures.error_rate(),
+        "p95Ms": figures.p95_ms,
+        "resultBytes": figures.result_bytes,
+        "adoption": figures.adoption,
+        "givenUp": figures.given_up,
+    }
 
 
 def _row(figures: ToolFigures) -> tuple[str, ...]:

@@ -1,0 +1,31 @@
+"""`proctor show`: a run's cells stand in line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from proctor.cli.app import app
+from proctor.core.reports.tool_table import build_tools_json
+from support.finished_runs import make_finished_run, suite_of
+
+
+def test_cells_are_a_table_and_a_wrong_name_lists_some(tmp_path: Path) -> None:
+    """M-A8: every column begins where its title does, and no list claims more than there is."""
+    make_finished_run(tmp_path, name="made-261130-120000-0001", suite=suite_of(12))
+    call = CliRunner().invoke
+    lines = call(app, ["show", "last", "--data-dir", str(tmp_path)]).output.splitlines()
+    title = next(index for index, line in enumerate(lines) if line.startswith("cell "))
+    rows = [line for line in lines[title + 2 :] if "/" in line]
+    assert len(rows) > 6
+    ended = lines[title].index("ended")
+    assert all(row[ended - 1] == " " and row[ended] != " " for row in rows)
+    unknown = call(app, ["show", "last", "none-such", "--data-dir", str(tmp_path)])
+    assert unknown.exit_code == 64
+    assert unknown.output.rstrip().endswith("…")
+
+
+def test_a_run_without_a_call_has_no_tools() -> None:
+    """M-A8: nothing is a list of nothing, for machines."""
+    assert build_tools_json([]) == []
