@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
@@ -27,6 +28,14 @@ COMMANDS: Mapping[str, str] = {
 """By name, the module in this package whose `register` adds it."""
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(version("proctor"))
+        raise typer.Exit
+
+
 def build_app(command: str | None = None) -> typer.Typer:
     """Return the command line.
 
@@ -46,5 +55,9 @@ def build_app(command: str | None = None) -> typer.Typer:
     return app
 
 
-def proctor() -> None:
+def proctor(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Evaluate agents through MCP servers, and say how sure the answer is."""

@@ -43,7 +43,7 @@ def list_all(
             typer.echo(json.dumps([line.to_json() for line in lines], ensure_ascii=False))
             return
         if not lines:
-            typer.echo(f"no runs in {root / 'runs'}")
+            typer.echo(f"no runs in {root / 'runs'}; `proctor run SUITE` makes one")
             return
         typer.echo(render_runs(lines))
         more = sum(1 for _ in found)
