@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 Message = dict[str, Any]
 Play = Callable[[Message], Message]
@@ -195,7 +195,6 @@ class _CutError(Exception):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
-    _statuses: ClassVar[dict[str, int]] = {}
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Keep quiet."""
@@ -389,10 +388,13 @@ def main() -> None:
     options = parser.parse_args()
     tools = dict(entry.split("=", 1) for entry in options.sql_tool or ["run_query=query"])
     play = play_policy(options.scenario, options.policy, tools)
-    with serve_messages(play, key=options.key, models=frozenset({options.model}), port=options.port) as server:
-        sys.stdout.write(f"{server.url}\n")
-        sys.stdout.flush()
-        threading.Event().wait()
+    try:
+        with serve_messages(play, key=options.key, models=frozenset({options.model}), port=options.port) as server:
+            sys.stdout.write(f"{server.url}\n")
+            sys.stdout.flush()
+            threading.Event().wait()
+    except OSError as error:
+        parser.error(f"--port {options.port}: {error.strerror}")
 
 
 if __name__ == "__main__":
