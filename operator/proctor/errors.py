@@ -44,7 +44,7 @@ class DiskFull(Terminal):
     def __init__(self, attempted: str) -> None:
         super().__init__(
             f"{attempted}: the disk is full; free some space, then give the same command again, "
-            "or choose another --data-dir"
+            "or choose a folder on another disk"
         )
 
 

@@ -16,11 +16,12 @@ from urllib.parse import urlsplit
 
 import h11
 
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
 _READ_BYTES = 64 * 1024
 _MAX_HEAD_BYTES = 64 * 1024
 _FINISH_SECONDS, _FINISH_EVENTS = 1.0, 16
 """A stream ends a moment after its answer; one that doesn't is dropped."""
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class ConnectError(Exception):
@@ -122,7 +123,7 @@ class Wire:
     ) -> None:
         parts = urlsplit(base_url)
         self._host = parts.hostname or ""
-        self._port = parts.port or _DEFAULT_PORTS[parts.scheme]
+        self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._tls = (tls or _default_tls) if parts.scheme == "https" else None
         self._authority = parts.netloc.rpartition("@")[2].encode()
         self._socket = socket

@@ -14,10 +14,10 @@ from proctor.adapters.mcp.launch import SERVER_URL, DatasetAccess, HttpAddress, 
 from proctor.adapters.sandbox.bridge import Bridge, forward_unix_to_tcp
 from proctor.adapters.sandbox.serverprocess import launch_server
 from proctor.adapters.sandbox.servers import DATASET_HOST, DATASET_PORT, Neighbour, ServerRequest, server_spec
+from proctor.adapters.wire import DEFAULT_PORTS
 
 _Address = tuple[str, int]
 _HOOK_LINE_BYTES = 64 * 1024
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _FIRST_FREE_PORT, _ABOVE = 1024, 10_000
 """Below the first port nobody in a sandbox may listen; such a server is found this much higher."""
 
@@ -86,7 +86,7 @@ class SandboxLauncher:
             InvalidInput: the program can't be found.
         """
         url = urlsplit(server.base_url)
-        host, port = url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme]
+        host, port = url.hostname or "", url.port or DEFAULT_PORTS[url.scheme]
         inner = port if port >= _FIRST_FREE_PORT else port + _ABOVE
         name = DATASET_HOST if _is_address(host) else host
         told = f"{url.scheme}://{name}:{inner}"

@@ -18,6 +18,7 @@ from proctor.adapters.mcp.connect import explain_exit
 from proctor.adapters.mcp.jsonrpc import InvalidMessage, parse_json
 from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, LaunchedServer, ServerCommand, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
+from proctor.adapters.wire import DEFAULT_PORTS
 from proctor.api.fields import HeaderName
 from proctor.api.server import PROTOCOL_HEADERS, DatasetField
 from proctor.errors import Terminal
@@ -29,7 +30,6 @@ _MAX_LINE = 64 * 1024
 _MAX_HEADERS = 32
 _READ_BYTES = 64 * 1024
 _LOOK_SECONDS = 0.2
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 _LEAST_SECRET = 8
 """Shorter words of a header, such as `Bearer`, are no secrets, and to take them out would spoil every message."""
 
@@ -211,4 +211,4 @@ def _origin(url: SplitResult) -> tuple[str, str | None, int | None]:
         port = url.port
     except ValueError:
         port = -1
-    return url.scheme, url.hostname, port or _DEFAULT_PORTS.get(url.scheme)
+    return url.scheme, url.hostname, port or DEFAULT_PORTS.get(url.scheme)

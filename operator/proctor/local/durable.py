@@ -103,7 +103,7 @@ def translate_os_error(error: OSError, attempted: str) -> Terminal:
     if error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFull(attempted)
     if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
-        return Terminal(f"{attempted}: not allowed ({error.strerror}); choose another --data-dir")
+        return Terminal(f"{attempted}: not allowed ({error.strerror}); choose another folder")
     return Terminal(f"{attempted}: {error.strerror}")
 
 

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from proctor.api.run import AdaptiveStatus, AdaptiveStop, Verdict
 from proctor.reconcile.cells import expand_cells, looks_of
 from proctor.reconcile.observed import GraderState, Observed
-from proctor.reconcile.progress import CellProgress, read_progress
+from proctor.reconcile.progress import CellProgress, count_replicates, read_progress
 from proctor.reconcile.settling import is_open
 from proctor.reconcile.snapshot import RunSnapshot
 
@@ -39,14 +39,14 @@ def read_grown_progress(run: RunSnapshot, observed: Observed, *, may_grow: bool)
 
 def awaits_growth(run: RunSnapshot, progress: tuple[CellProgress, ...]) -> bool:
     """Say whether a block may still follow: grades are awaited that decide it."""
-    return not _is_over(progress) and _replicates_of(progress) < looks_of(run.suite)[-1]
+    return not _is_over(progress) and count_replicates(progress) < looks_of(run.suite)[-1]
 
 
 def build_adaptive(run: RunSnapshot, progress: tuple[CellProgress, ...], verdict: Verdict) -> AdaptiveStatus | None:
     """Return how far a run has grown, and why it grows no more; None for a run of a fixed size."""
     if run.suite.adaptive is None:
         return None
-    looks, replicates = looks_of(run.suite), _replicates_of(progress)
+    looks, replicates = looks_of(run.suite), count_replicates(progress)
     return AdaptiveStatus(
         replicates=replicates,
         max_replicates=looks[-1],
@@ -86,7 +86,3 @@ def _read(run: RunSnapshot, observed: Observed, replicates: int) -> tuple[CellPr
 
 def _is_over(progress: tuple[CellProgress, ...]) -> bool:
     return all(cell.final for cell in progress)
-
-
-def _replicates_of(progress: tuple[CellProgress, ...]) -> int:
-    return max(cell.key.replicate for cell in progress)

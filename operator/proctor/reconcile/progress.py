@@ -61,6 +61,11 @@ class CellProgress:
         return self.valid is not None or self.state is CellState.INFRA_ERRORED
 
 
+def count_replicates(progress: Sequence[CellProgress]) -> int:
+    """Return how many replicates a run has by now."""
+    return max(cell.key.replicate for cell in progress)
+
+
 def read_progress(cells: Sequence[CellKey], observed: Observed, *, infra_retries: int) -> tuple[CellProgress, ...]:
     """Derive every cell's progress.
 

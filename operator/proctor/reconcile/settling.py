@@ -24,7 +24,7 @@ from proctor.core.stats.observations import (
 )
 from proctor.core.stats.settlement import settle
 from proctor.reconcile.halting import Halt
-from proctor.reconcile.progress import CellProgress, CellState
+from proctor.reconcile.progress import CellProgress, CellState, count_replicates
 from proctor.reconcile.rules import build_rules
 from proctor.reconcile.snapshot import RunSnapshot
 
@@ -77,7 +77,7 @@ def is_open(run: RunSnapshot, progress: Sequence[CellProgress]) -> bool:
 
 def settle_progress(run: RunSnapshot, progress: Sequence[CellProgress]) -> Settlement:
     """Return the statistics of a run whose cells are over."""
-    rules = build_rules(run.suite, seed=run.order_seed, replicates=_replicates_of(progress))
+    rules = build_rules(run.suite, seed=run.order_seed, replicates=count_replicates(progress))
     return _settle_once(tuple(observe_cell(cell) for cell in progress), rules)
 
 
@@ -97,11 +97,7 @@ def _explain_size(run: RunSnapshot, progress: Sequence[CellProgress]) -> str:
     """Say how far a run with adaptive replicates has grown; nothing of one that has a fixed size."""
     if run.suite.adaptive is None:
         return ""
-    return f"; {_replicates_of(progress)} of at most {run.suite.adaptive.max_replicates} replicates"
-
-
-def _replicates_of(progress: Sequence[CellProgress]) -> int:
-    return max(cell.key.replicate for cell in progress)
+    return f"; {count_replicates(progress)} of at most {run.suite.adaptive.max_replicates} replicates"
 
 
 def observe_cell(cell: CellProgress) -> Observation:
