@@ -327,5 +327,5 @@ def cells_of(suite: EvalSuiteSpec) -> tuple[CellKey, ...]:
     return expand_cells(suite)
 
 
-def make_fault(reason: str = "DiskFull", message: str = "the disk is full") -> FaultSeen:
+def make_fault(reason: str = "InfrastructureFailed", message: str = "no engine") -> FaultSeen:
     return FaultSeen(reason, message)

@@ -323,7 +323,7 @@ CASES = [
         run=fixed_run(),
         observed=after_controls(faults=(make_fault(),)),
         verdict=Verdict.ERROR,
-        reason="DiskFull",
+        reason="InfrastructureFailed",
     ),
     Case(
         id="a dataset that can't be seeded is an Error (P9)",

@@ -183,8 +183,8 @@ def test_every_verdict_says_what_it_means_and_what_to_do(tmp_path: Path) -> None
     for verdict, reason in product(["Pass", "Fail", "Inconclusive", "Error", "Cancelled", "Pending"], reasons):
         advice = advise(replace(facts, result=replace(facts.result, verdict=verdict, reason=reason)))
         assert advice.meaning.endswith(".")
-        assert advice.steps
-        assert all(step.text for step in advice.steps)
+        assert advice.hints
+        assert all(hint.text for hint in advice.hints)
 
 
 def test_replicates_used_are_said_where_they_are_adaptive(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from proctor.core.stats.observations import CellFate, Comparison
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Hint:
     """Something to do.
 
     Attributes:
@@ -28,7 +28,7 @@ class Advice:
     """What a verdict means, and what may be done about it."""
 
     meaning: str
-    steps: tuple[Step, ...]
+    hints: tuple[Hint, ...]
 
 
 _MEANINGS: dict[str, str] = {
@@ -76,10 +76,10 @@ def advise(run: RunFacts) -> Advice:
     """Return what a run's verdict means and what to do next."""
     verdict, reason = run.result.verdict, run.result.reason
     meaning = _MEANINGS.get(reason) or _BY_VERDICT.get(verdict, "")
-    return Advice(meaning, (*_steps_for(run, verdict, reason), *_steps_for_losses(run, reason)))
+    return Advice(meaning, (*_hints_for(run, verdict, reason), *_hints_for_losses(run, reason)))
 
 
-def _steps_for(run: RunFacts, verdict: str, reason: str) -> tuple[Step, ...]:
+def _hints_for(run: RunFacts, verdict: str, reason: str) -> tuple[Hint, ...]:
     match verdict:
         case "Pass":
             return _after_pass(run)
@@ -88,19 +88,19 @@ def _steps_for(run: RunFacts, verdict: str, reason: str) -> tuple[Step, ...]:
         case "Inconclusive":
             return _after_inconclusive(run, reason)
         case "Pending":
-            return (Step("Resume it: the same command goes on where it ended.", "proctor run suite.yaml"),)
+            return (Hint("Resume it: the same command goes on where it ended.", "proctor run suite.yaml"),)
         case "Cancelled":
-            return (Step("Start anew when it is wanted.", "proctor run suite.yaml --new"),)
+            return (Hint("Start anew when it is wanted.", "proctor run suite.yaml --new"),)
         case _:
             return _after_error(reason)
 
 
-def _after_pass(run: RunFacts) -> tuple[Step, ...]:
+def _after_pass(run: RunFacts) -> tuple[Hint, ...]:
     if run.result.reason == "MeasuredOnly":
-        return (Step("Set gate.minimum, or a baseline with gate.maxDrop, for a run that decides something."),)
+        return (Hint("Set gate.minimum, or a baseline with gate.maxDrop, for a run that decides something."),)
     costly = _costliest(run)
-    steps = (Step("Nothing has to be done: merge, or roll out."),)
-    return (*steps, Step(costly)) if costly else steps
+    hints = (Hint("Nothing has to be done: merge, or roll out."),)
+    return (*hints, Hint(costly)) if costly else hints
 
 
 def _costliest(run: RunFacts) -> str:
@@ -120,55 +120,55 @@ def _costliest(run: RunFacts) -> str:
     return f"Scores hold, at a price: {each.candidate} took {ratio:.1f} times the tokens of {each.baseline}."
 
 
-def _after_fail(run: RunFacts, reason: str) -> tuple[Step, ...]:
+def _after_fail(run: RunFacts, reason: str) -> tuple[Hint, ...]:
     worst = _worst_cell(run)
-    steps = []
+    hints = []
     if reason == "ControlRegression":
-        steps.append(Step("Look at the oracle's cells: each of its calls is a query that works through the baseline."))
+        hints.append(Hint("Look at the oracle's cells: each of its calls is a query that works through the baseline."))
     else:
-        steps.append(Step("Look at the candidate's lowest cells first: which marks are missing, and after which call."))
+        hints.append(Hint("Look at the candidate's lowest cells first: which marks are missing, and after which call."))
     if worst:
-        steps.append(Step("The lowest is", cell=worst))
-    steps.append(Step("Then at Tools: errors by class, and tools given up after an error, are the usual causes."))
-    return tuple(steps)
+        hints.append(Hint("The lowest is", cell=worst))
+    hints.append(Hint("Then at Tools: errors by class, and tools given up after an error, are the usual causes."))
+    return tuple(hints)
 
 
-def _after_inconclusive(run: RunFacts, reason: str) -> tuple[Step, ...]:
+def _after_inconclusive(run: RunFacts, reason: str) -> tuple[Hint, ...]:
     if reason == "NoBaseline":
-        return (Step("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
+        return (Hint("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
     if reason == "UngradedDecide":
-        return (Step("See below why these cells have no grade: an agent must not be able to hide that way."),)
+        return (Hint("See below why these cells have no grade: an agent must not be able to hide that way."),)
     needed = max((each.replicates_needed or 0 for each in run.result.comparisons), default=0)
     if needed:
         text = f"About {needed} replicates would settle it."
-        return (Step(text, f"proctor run suite.yaml --replicates {needed}"),)
-    return (Step("Ask how many replicates a drop of that size needs.", "proctor plan suite.yaml --from last"),)
+        return (Hint(text, f"proctor run suite.yaml --replicates {needed}"),)
+    return (Hint("Ask how many replicates a drop of that size needs.", "proctor plan suite.yaml --from last"),)
 
 
-def _after_error(reason: str) -> tuple[Step, ...]:
-    steps: tuple[Step, ...]
+def _after_error(reason: str) -> tuple[Hint, ...]:
+    hints: tuple[Hint, ...]
     match reason:
         case "JudgeNotTrusted":
-            steps = (Step("Choose another judge; the sentence above has the three scores it gave."),)
+            hints = (Hint("Choose another judge; the sentence above has the three scores it gave."),)
         case "OracleBelowFloor" | "NoopAboveCeiling" | "ControlsNotMeasured":
-            steps = (Step("Open the control's cell below: its marks say which check is out of line."),)
+            hints = (Hint("Open the control's cell below: its marks say which check is out of line."),)
         case "TooManyUngraded":
-            steps = (Step("See below why cells have no grade; a judge that fails is asked again by a new run."),)
+            hints = (Hint("See below why cells have no grade; a judge that fails is asked again by a new run."),)
         case "DeadlineExceeded":
-            steps = (Step("Raise limits.activeDeadlineSeconds, or let more cells run at once (parallelism)."),)
+            hints = (Hint("Raise limits.activeDeadlineSeconds, or let more cells run at once (parallelism)."),)
         case _ if reason in _LOGS:
-            steps = (Step("The logs of the run's processes are beside its run.json, in logs/."),)
+            hints = (Hint("The logs of the run's processes are beside its run.json, in logs/."),)
         case _:
-            steps = (Step("Ask what this machine lacks.", "proctor doctor"),)
-    return (*steps, Step("Then run it anew.", "proctor run suite.yaml --new"))
+            hints = (Hint("Ask what this machine lacks.", "proctor doctor"),)
+    return (*hints, Hint("Then run it anew.", "proctor run suite.yaml --new"))
 
 
-def _steps_for_losses(run: RunFacts, reason: str) -> tuple[Step, ...]:
+def _hints_for_losses(run: RunFacts, reason: str) -> tuple[Hint, ...]:
     lost = [cell for cell in run.cells if cell.state in {CellFate.UNGRADED, CellFate.INFRA_ERRORED}]
     if not lost or reason in {"UngradedDecide", "TooManyUngraded"}:
         return ()
     have = "cell has" if len(lost) == 1 else "cells have"
-    return (Step(f"{len(lost)} {have} no score; the reasons are listed under Cells without a score."),)
+    return (Hint(f"{len(lost)} {have} no score; the reasons are listed under Cells without a score."),)
 
 
 def _worst_cell(run: RunFacts) -> str:
