@@ -10,7 +10,6 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictInt, StringConstraints, model_validator
 
 from proctor.api.fields import (
-    MAX_ARMS,
     Argument,
     Breach,
     Closed,
@@ -314,6 +313,3 @@ class EvalSuite(Closed):
     kind: Literal["EvalSuite"] = Field(description="This kind.")
     metadata: Metadata = Field(description="What identifies the suite.")
     spec: EvalSuiteSpec = Field(description="What is compared, on what, and what it has to show.")
-
-
-__all__ = ["API_VERSION", "MAX_ARMS", "EvalSuite", "EvalSuiteSpec", "Metadata", "ScenarioRef"]
