@@ -36,8 +36,6 @@ from proctor.api.model import Judge, Model
 from proctor.api.rules import find_breaches
 from proctor.api.server import Server
 
-API_VERSION = "proctor.dev/v1alpha1"
-
 
 class ScenarioRef(Closed):
     """A scenario of the suite, and the dataset that is seeded for it."""
