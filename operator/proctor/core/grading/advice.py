@@ -49,8 +49,9 @@ class Statement:
 
 
 _SEPARATOR = re2.compile(
-    r"(; |;$|, but |, while |, whereas |, |: | \(|\) | - | -> | but | while | whereas | although | though | yet | and |"
-    r" (?:except|excluding|rather than|instead of|as opposed to|unlike|not|apart from|other than|save for|nor) )"
+    r"(,? (?:and |but )?(?:except|excluding|rather than|instead of|as opposed to|unlike|not|apart from|other than|"
+    r"save for|nor) |; |;$|, but |, while |, whereas |, |: | \(|\) | - | -> | but | while | whereas | although | "
+    r"though | yet | and )"
 )
 _CONTRASTS = (";", "but", "while", "whereas", "although", "though", "yet")
 _EXCEPTIONS = (
@@ -84,7 +85,8 @@ def read_advice(text: str, *, names: Callable[[str], bool], skip: Callable[[str]
     for number, node in enumerate(nodes):
         found += _read_row(node, number, names) if node.cells else _read_text(node.text, number, names, skip)
     _take_up(found, nodes, names)
-    return [_under_heading(statement, nodes, names) for statement in found]
+    said = {(statement.node, statement.advice) for statement in found if statement.own}
+    return [_under_heading(statement, said, nodes, names) for statement in found]
 
 
 def _read_text(
@@ -102,7 +104,7 @@ def _read_text(
 
 
 def _read_row(node: Node, number: int, names: Callable[[str], bool]) -> Iterator[Statement]:
-    """A column that says "keep" or "drop" speaks for its cells; the others are read as one sentence."""
+    """A column that says "keep" speaks for its cells alone; the others are read as one sentence."""
     plain, verdict = [], Advice.NONE
     for column, cell in node.cells:
         advice = _only_advice(column)
@@ -110,6 +112,9 @@ def _read_row(node: Node, number: int, names: Callable[[str], bool]) -> Iterator
             plain.append(cell)
         elif cell in _YES or cell in _NO:
             verdict = advice if cell in _YES else _OPPOSITE[advice]
+        elif advice is Advice.CUT:
+            plain.append(cell)
+            verdict = advice
         else:
             yield Statement(f"{column}: {cell}", advice, limited=False, node=number, own=True, open=False)
     for statement in _read_text(", ".join(cell for cell in plain if cell), number, names, lambda _: False):
@@ -159,7 +164,7 @@ class _Cutter:
         self._names = names
         self._parts: list[tuple[str, Advice]] = []
         self._words, self._advice = "", Advice.NONE
-        self._named_first = False
+        self._named_first = self._excepting = False
         self._waiting = ""
 
     def cut(self, sentence: str) -> list[tuple[str, Advice]]:
@@ -172,13 +177,13 @@ class _Cutter:
         return self._parts
 
     def _piece(self, separator: str, piece: str) -> None:
-        word = separator.strip(" ,")
+        word = separator.strip(" ,").removeprefix("and ").removeprefix("but ")
         if _has_mark(piece):
             self._advise(separator, piece)
         elif word.startswith(_EXCEPTIONS) and self._advice is not Advice.NONE:
-            opposite = _OPPOSITE[self._advice]
+            advice = self._advice if self._excepting else _OPPOSITE[self._advice]
             self._end()
-            self._words, self._advice, self._named_first = word + " " + piece, opposite, False
+            self._words, self._advice, self._excepting = word + " " + piece, advice, True
         elif word.startswith(_CONTRASTS) and self._advice is not Advice.NONE:
             self._end()
             self._waiting = piece
@@ -208,7 +213,8 @@ class _Cutter:
             self._parts.append((words, self._advice))
         if waiting:
             self._parts.append((waiting, Advice.NONE))
-        self._words, self._advice, self._waiting, self._named_first = "", Advice.NONE, "", False
+        self._words, self._advice, self._waiting = "", Advice.NONE, ""
+        self._named_first = self._excepting = False
 
 
 def _take_up(found: list[Statement], nodes: list[Node], names: Callable[[str], bool]) -> None:
@@ -233,14 +239,19 @@ def _stands_over(upper: int, lower: int, nodes: list[Node]) -> bool:
     return number == upper
 
 
-def _under_heading(statement: Statement, nodes: list[Node], names: Callable[[str], bool]) -> Statement:
-    """Give a statement without advice that of the nearest heading which is nothing but advice."""
+def _under_heading(
+    statement: Statement, said: set[tuple[int, Advice]], nodes: list[Node], names: Callable[[str], bool]
+) -> Statement:
+    """Give a statement without advice that of the nearest heading which is nothing but advice.
+
+    An item that gives this advice itself, of a part of what it names, does not give it of the rest.
+    """
     if statement.own or statement.open:
         return statement
     parent = nodes[statement.node].parent
     while parent is not None:
         advice = _only_advice(nodes[parent].text)
         if advice is not Advice.NONE and not names(nodes[parent].text):
-            return replace(statement, advice=advice)
+            return statement if (statement.node, advice) in said else replace(statement, advice=advice)
         parent = nodes[parent].parent
     return statement

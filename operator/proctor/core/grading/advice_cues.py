@@ -29,6 +29,7 @@ _SPARED = (
         rf"\b{_CUTTING}\b(?: [\w'/-]+){{1,12}}? would (?:also |then )?(?:lose|hide|blind|destroy|break|take|throw|"
         r"remove|discard|kill|erase|wipe|cost|drop|delete|be (?:wrong|a mistake|unsafe|dangerous))\w*"
     ),
+    r"(?:\bnot|n't|\bnever|\bno|\bavoid|\bagainst)(?: [\w'-]+){0,4} blanket(?: [\w'-]+){0,6}",
     r"\b(?:is|are|was|were) (?:not|no) (?:noise|chatter|redundant|waste)",
     r"\b(?:isn't|aren't) (?:noise|chatter|redundant)",
     r"\b(?:must|may) not go\b",
@@ -38,12 +39,14 @@ _SPARED = (
 _THINNED = (
     (
         r"\b(?:keep|keeping|retain|retaining|store|storing|leave|leaving|kept) (?:only |just |about |roughly |at most |"
-        r"perhaps )*(?:a |an |the )?(?:\d|one (?:in|per|of|line)|first |sample|few|small|fraction|tenth|percent)"
+        r"perhaps )*(?:a |an |the )?(?:\d{1,2}(?:[.,]\d+)? ?(?:%|per ?cent)|(?:1|one) (?:in|per|of|out|line)|"
+        r"1 ?[/:] ?\d|first |sample|few|small|fraction|tenth)"
     ),
     (
         r"\b(?:no need to|needn't|not worth|needs? not|need not|no reason to|no point in|do not|don't|"
         rf"stop|stops|stopped|stopping|no longer|never|not) (?:be )?{_STORING}\b"
     ),
+    rf"(?:n't|\bnot) need to be {_STORING}\b",
     r"\bmust go\b|\b(?:can|could|should|may) (?:safely )?go\b|\bnot (?:needed|useful|valuable|worth)\b",
 )
 """Kept only in part, or not at all."""
@@ -66,6 +69,7 @@ _CUT = (
         r"\b(?:as|into|to|with|by|become|becomes|emit|expose|record) (?:a |an |one |proper |real |plain |otel |the |"
         r"prometheus )*(?:gauge|counter|metric)s?\b"
     ),
+    r"\b(?:reduc|rais|lower|limit|chang|set)\w*(?: [\w-]+){1,4} to (?:warn|error|info)\w*",
     r"-> (?:a |an |one )?(?:gauge|counter|metric)s?\b",
     r"\b(?:raise|raising|set|setting|change|bump\w*) (?:the )?(?:log(?:ging)? )?(?:level|threshold|severity)\b",
 )
@@ -88,7 +92,7 @@ NEUTRAL = re2.compile(
 
 HEDGES = re2.compile(
     r"\b(?:might|perhaps|maybe|possibly|unclear|unsure|hard to say|hard to tell|"
-    r"(?:not|n't) (?:sure|certain|know|say|tell)|whether|either|"
+    r"(?:not|n't) (?:sure|certain|know|say|tell)|whether (?:this|these|those|it|they) (?:is|are)|either|"
     r"may be (?:noise|needed|useless|valuable|droppable))\b|\?[)'\"]*$"
 )
 """Words that give no advice, whatever else they say."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from proctor.core.grading.advice import Advice, Statement, read_advice
 from proctor.core.grading.rubric import Rubric
-from proctor.core.scenarios.answer import Criterion, Polarity
+from proctor.core.scenarios.answer import Criterion
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,11 @@ def read_advised(rubric: Rubric, text: str, *, skip: Callable[[str], bool]) -> l
     if advised is None:
         return []
 
+    # A detail, which counts only with a finding, names nothing by itself: "Convert it to a gauge."
+    things = {f"{kind}:{line.id}" for line in rubric.criteria if not line.needs for kind in ("cuts", "sweeps", "keeps")}
+
     def names(words: str) -> bool:
-        return any(label.startswith(("cuts:", "keeps:")) for label in advised.find(words))
+        return not things.isdisjoint(advised.find(words))
 
     statements = read_advice(text, names=names, skip=skip)
     return [Advised(statement, advised.find(statement.text)) for statement in statements]
@@ -37,9 +40,8 @@ def find_advice(line: Criterion, advised: Iterable[Advised]) -> str | None:
         statement, labels = found.statement, found.labels
         if statement.advice is Advice.KEEP and f"keeps:{line.id}" in labels:
             return statement.text
-        if statement.advice is not Advice.CUT or f"cuts:{line.id}" not in labels or f"spares:{line.id}" in labels:
+        if statement.advice is not Advice.CUT or f"spares:{line.id}" in labels:
             continue
-        if statement.limited and line.spares and line.polarity is Polarity.NEGATIVE:
-            continue  # "all of it except the payments" is no blanket
-        return statement.text
+        if f"cuts:{line.id}" in labels or (f"sweeps:{line.id}" in labels and not statement.limited):
+            return statement.text
     return None

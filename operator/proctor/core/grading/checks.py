@@ -341,7 +341,8 @@ def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:
 def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
     words = met[line.id]
     if line.polarity is Polarity.NEGATIVE:
-        spared, harmed = ("is spared", "does away with it") if line.cuts else ("is not blamed", "blames it")
+        advised = line.cuts or line.sweeps
+        spared, harmed = ("is spared", "does away with it") if advised else ("is not blamed", "blames it")
         why = spared if words is None else f"{harmed}: {_quoted(words)}"
         return Mark(line.id, line.weight, line.polarity, words is None, why)
     if words is None:

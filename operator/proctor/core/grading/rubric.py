@@ -119,7 +119,7 @@ def _clause_patterns(line: Criterion, known: dict[str, str], effect: str) -> lis
 
 
 def _advice_patterns(line: Criterion, known: dict[str, str]) -> list[tuple[str, str]]:
-    kinds = (("cuts", line.cuts), ("keeps", line.keeps), ("spares", line.spares))
+    kinds = (("cuts", line.cuts), ("sweeps", line.sweeps), ("keeps", line.keeps), ("spares", line.spares))
     return [(f"{kind}:{line.id}", fill_pattern(pattern, known)) for kind, patterns in kinds for pattern in patterns]
 
 

@@ -74,11 +74,18 @@ class Criterion(Document):
     cuts: list[Pattern] = Field(
         default=[], max_length=20, description="Things: met where the answer advises to drop or thin out one of them."
     )
+    sweeps: list[Pattern] = Field(
+        default=[],
+        max_length=20,
+        description="Wholes, a service's level say: as `cuts`, but not where the same sentence excepts a part.",
+    )
     keeps: list[Pattern] = Field(
         default=[], max_length=20, description="Things: met where the answer advises to keep one of them."
     )
     spares: list[Pattern] = Field(
-        default=[], max_length=20, description="Of `cuts`: not where the same words also match one of these."
+        default=[],
+        max_length=20,
+        description="Of `cuts` and `sweeps`: not where the same words also match one of these.",
     )
     needs: list[Slug] = Field(
         default=[], max_length=10, description="Counts only if one of these criteria is met: detail needs a finding."
@@ -94,9 +101,13 @@ class Criterion(Document):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
-        if not (self.blames or self.says or self.together or self.dismisses or self.cuts or self.keeps):
+        looked_for = (
+            *(self.blames, self.says, self.together, self.dismisses),
+            *(self.cuts, self.sweeps, self.keeps),
+        )
+        if not any(looked_for):
             raise ValueError(
-                "a criterion needs at least one of `blames`, `says`, `together`, `dismisses`, `cuts`, `keeps`"
+                "a criterion needs at least one of `blames`, `says`, `together`, `dismisses`, `cuts`, `sweeps`, `keeps`"
             )
         if self.unless and self.polarity is Polarity.POSITIVE:
             raise ValueError("only a negative criterion may have `unless`")
@@ -196,7 +207,7 @@ class AnswerKey(Document):
         """Every text that may name a term or fact, with the name of its place."""
         texts = [(f"terms.{name}", text) for name, text in self.terms.items()] + [("effect", self.effect)]
         for line in self.criteria:
-            advised = [*line.cuts, *line.keeps, *line.spares]
+            advised = [*line.cuts, *line.sweeps, *line.keeps, *line.spares]
             parts = [part for statement in line.together for part in statement]
             grouped = [*line.blames, *line.says, *line.dismisses, *advised, *parts]
             texts += [(f"criteria.{line.id}", text) for text in (*grouped, *line.fires, *line.silent)]
