@@ -31,3 +31,8 @@ def shipped_scenarios_dir() -> Path:
     package = Path(__file__).resolve().parent
     packaged = package / "_scenarios"
     return packaged if packaged.is_dir() else package.parents[1] / "scenarios"
+
+
+def example_scenario_dir() -> Path:
+    """Return the folder of the worked example, from which `proctor scenario new` makes others."""
+    return Path(__file__).resolve().parent / "core" / "scenarios" / "example"

@@ -1,4 +1,4 @@
-"""`proctor scenario`: look at scenarios, and check them."""
+"""`proctor scenario`: look at scenarios, make and check them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from proctor.core.scenarios.document import Fault
     from proctor.local.fairness import Trial
 
-app = typer.Typer(name="scenario", help="Look at scenarios, and check them.", no_args_is_help=True)
+app = typer.Typer(name="scenario", help="Look at scenarios, make and check them.", no_args_is_help=True)
 
 DEFAULT_ANCHOR = "2026-11-30T12:00:00Z"
 """The quickstart's."""
@@ -68,6 +68,54 @@ def brief(
         print(json.dumps({"system": told.system, "prompt": told.prompt}, indent=1, ensure_ascii=False))
     else:
         print(f"{told.system}\n\n{told.prompt}")
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="The scenario's name; no word of it may stand in its brief.")],
+    scenarios: Annotated[Path, typer.Option(help="Folder to make it in.")] = Path("scenarios"),
+) -> None:
+    """Make a small scenario that works, to be rewritten piece by piece.
+
+    Exit codes: 0 made, 64 there is one of that name already.
+    """
+    with explained():
+        from proctor.core.fairness.brief import check_words
+        from proctor.core.fairness.folder import read_draft
+
+        folder = _copy_example(name, scenarios)
+        draft = read_draft(folder)
+        print(f"made {folder}; next: proctor scenario check {folder}")
+        for fault in check_words(draft, draft.brief, draft.recipe) if draft.brief else ():
+            print(f"first: {fault}")
+
+
+def _copy_example(name: str, scenarios: Path) -> Path:
+    """Copy the worked example of docs/scenarios.md; the folder appears whole or not at all."""
+    import secrets
+    import shutil
+
+    from pydantic import TypeAdapter, ValidationError
+
+    from proctor.core.scenarios.document import Slug
+    from proctor.settings import example_scenario_dir
+
+    folder = scenarios / name
+    try:
+        TypeAdapter(Slug).validate_python(name)
+    except ValidationError as error:
+        raise InvalidInput(f"scenario {name!r}: small letters, digits and -, beginning with a letter") from error
+    if folder.exists():
+        raise InvalidInput(f"{folder} exists: choose another name")
+    staging = scenarios / f".{name}-{secrets.token_hex(4)}"
+    try:
+        scenarios.mkdir(parents=True, exist_ok=True)
+        shutil.copytree(example_scenario_dir(), staging, ignore=shutil.ignore_patterns("__pycache__"))
+        staging.rename(folder)
+    except OSError as error:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise InvalidInput(f"making {folder}: {error.strerror or error}") from error
+    return folder
 
 
 @app.command()

@@ -14,11 +14,14 @@ from proctor.core.scenarios.answer import AnswerKey
 from proctor.core.scenarios.brief import Brief
 from proctor.core.scenarios.document import parse_document
 from proctor.core.scenarios.policies import Policies
+from proctor.core.scenarios.reference import load_reference
+from proctor.settings import example_scenario_dir
 from support.playing import ROOT
 
 PAGE = (ROOT / "docs" / "scenarios.md").read_text()
 SHOWN: dict[str, str] = dict(re.findall(r"^```yaml (\w+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
-FACTS = {"slow": 1200, "shard": "orders-7"}
+EXAMPLE = example_scenario_dir()
+FACTS = load_reference(EXAMPLE).facts
 KEY = parse_document(SHOWN["answer"], AnswerKey, "docs/scenarios.md")
 
 
@@ -30,7 +33,13 @@ def rubric() -> Rubric:
 def test_all_shown_files_load() -> None:
     """Issue, docs: every snippet is tested."""
     assert set(SHOWN) == {"brief", "answer", "policies"}
-    assert "falls-for-the-cache" in parse_document(SHOWN["policies"], Policies, "docs").impostors
+    assert "strongest-decoy" in parse_document(SHOWN["policies"], Policies, "docs").impostors
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_page_shows_the_files_that_new_makes(name: str) -> None:
+    """Issue, part 7: one source for the worked example and for `proctor scenario new`."""
+    assert SHOWN[name] == (EXAMPLE / f"{name}.yaml").read_text()
 
 
 def test_the_worked_example_holds_its_sentences(rubric: Rubric) -> None:

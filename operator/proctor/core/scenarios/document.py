@@ -103,7 +103,7 @@ def parse_document(text: str, model: type[ModelT], source: str) -> ModelT:
         line = mark.line + 1 if mark else 1
         raise Faulty((Fault(source, line, name, f"not YAML: {says}", "correct the syntax"),)) from error
     except ValidationError as error:
-        raise Faulty(tuple(_fault(text, source, name, one) for one in error.errors())) from error
+        raise Faulty(_read_faults(text, source, name, error.errors())) from error
 
 
 def load_document(path: Path, model: type[ModelT]) -> ModelT:
@@ -126,24 +126,37 @@ def find_line(text: str, location: Sequence[int | str]) -> int:
         text: the document.
         location: keys and places in lists; an item of a list may be named by its `id` too.
     """
+    return _find(text, location)[0]
+
+
+def _find(text: str, location: Sequence[int | str]) -> tuple[int, tuple[int | str, ...]]:
+    """Return the line, and those parts of the location that the text holds: alternatives of a union are no keys."""
     node = _compose(text)
-    line = 0
+    line, held = 0, []
     for part in location:
         found = _find_child(node, part)
         if found is not None:
             line, node = found
-    return line + 1
+            held.append(part)
+    return line + 1, tuple(held)
 
 
-def _fault(text: str, source: str, name: str, error: ErrorDetails) -> Fault:
-    location: tuple[int | str, ...] = error["loc"]
-    message = error["msg"].removeprefix(_PREFIX)
-    named = _PLACE.match(message)
-    if named and not location:
-        location = tuple(named[1].split("."))
-        message = message[named.end() :]
-    place = ".".join(str(part) for part in location) or name
-    return Fault(source, find_line(text, location), place, message, _FIXES.get(error["type"], ""))
+def _read_faults(text: str, source: str, name: str, errors: Sequence[ErrorDetails]) -> tuple[Fault, ...]:
+    """Return one fault per field: where none of several alternatives fits, the first says enough."""
+    faults: dict[tuple[int | str, ...], Fault] = {}
+    for error in errors:
+        location: tuple[int | str, ...] = error["loc"]
+        message = error["msg"].removeprefix(_PREFIX)
+        named = _PLACE.match(message)
+        if named and not location:
+            location = tuple(named[1].split("."))
+            message = message[named.end() :]
+        line, held = _find(text, location)
+        if error["type"] == "missing":
+            held = (*held, location[-1])
+        place = ".".join(map(str, held)) or name
+        faults.setdefault(held, Fault(source, line, place, message, _FIXES.get(error["type"], "")))
+    return tuple(faults.values())
 
 
 @lru_cache(maxsize=8)
