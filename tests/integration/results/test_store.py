@@ -193,4 +193,5 @@ async def test_a_wrong_password_is_final_and_not_repeated_in_the_message(engine:
     wrong = ResultsStore(replace(engine.endpoint, password="pa55word"))
     with pytest.raises(Terminal, match="Authentication failed") as caught:
         await wrong.migrate()
+    await wrong.close()
     assert "pa55word" not in str(caught.value)

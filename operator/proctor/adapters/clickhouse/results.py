@@ -6,19 +6,17 @@ batch arrived just repeats it. Readers are complete and ordered.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from proctor.adapters.clickhouse import results_rows as rows
-from proctor.adapters.clickhouse.client import ClickHouseError, Client
+from proctor.adapters.clickhouse.client import ClickHouseError, Client, Parameters, open_client
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results_rows import GradeRow, RecordBatch, RunRow, Table
 from proctor.adapters.clickhouse.schema import Migration, load_migrations
 from proctor.clock import format_instant
-from proctor.core.digests import digest_bytes
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
@@ -52,7 +50,6 @@ class ResultsStore:
         self._endpoint = replace(endpoint, database=database)
         self._database = database
         self._client: Client | None = None
-        self._connecting = asyncio.Lock()
 
     async def migrate(self) -> None:
         """Bring the schema to this version of Proctor's; does nothing where it is already there.
@@ -60,9 +57,14 @@ class ResultsStore:
         Raises:
             Terminal: the schema is newer than this version, or a migration was changed after it was applied.
         """
-        await self._create_database()
-        client = await self._connected()
-        applied = await self._applied(client)
+        client = self._connected()
+        try:
+            applied = await self._applied(client)
+        except ClickHouseError as error:
+            if error.code != _UNKNOWN_DATABASE:
+                raise
+            await self._create_database()
+            applied = await self._applied(client)
         known = load_migrations()
         self._refuse_unknown(known, applied)
         for migration in known:
@@ -98,9 +100,7 @@ class ResultsStore:
         if since is not None:
             condition += " AND ended >= parseDateTime64BestEffort({since:String}, 6, 'UTC')"
             parameters["since"] = format_instant(since)
-        found = await self._select(
-            rows.ATTEMPTS, condition, "scenario, server, model, replicate, attempt", dict(parameters)
-        )
+        found = await self._select(rows.ATTEMPTS, condition, "scenario, server, model, replicate, attempt", parameters)
         return tuple(rows.parse_attempt(row) for row in found)
 
     async def events(self, key: AttemptKey) -> tuple[Event, ...]:
@@ -110,7 +110,7 @@ class ResultsStore:
             "run = {run:String} AND scenario = {scenario:String} AND server = {server:String} "
             "AND model = {model:String} AND replicate = {replicate:UInt32} AND attempt = {attempt:UInt16}"
         )
-        parameters = {
+        parameters: Parameters = {
             "run": key.run,
             "scenario": cell.scenario,
             "server": cell.server,
@@ -127,19 +127,11 @@ class ResultsStore:
         Raises:
             Terminal: a body that doesn't have the digest it is stored under.
         """
-        client = await self._connected()
-        wanted = sorted({digest for digest in digests if digest})
+        wanted = sorted({digest for digest in digests if rows.DIGEST.fullmatch(digest)})
         bodies: dict[str, bytes] = {}
         for start in range(0, len(wanted), _BLOBS_PER_QUERY):
-            found = await client.rows(
-                "SELECT digest, body FROM blobs WHERE digest IN {digests:Array(String)} LIMIT 1 BY digest",
-                {"digests": wanted[start : start + _BLOBS_PER_QUERY]},
-                text_as_bytes=True,
-            )
-            bodies.update((digest.decode("ascii"), body) for digest, body in found)
-        for digest, body in bodies.items():
-            if digest_bytes(body) != digest:
-                raise Terminal(f"results {self._endpoint}: body {digest} was changed after it was stored")
+            found = await self._connected().rows(rows.select_bodies(wanted[start : start + _BLOBS_PER_QUERY]))
+            bodies.update(rows.parse_body(row, f"results {self._endpoint}") for row in found)
         return bodies
 
     async def write_grades(self, grades: Sequence[GradeRow]) -> None:
@@ -167,27 +159,14 @@ class ResultsStore:
         if client:
             await client.close()
 
-    async def _connected(self) -> Client:
-        async with self._connecting:
-            if self._client is None:
-                self._client = await Client.connect(
-                    self._endpoint, settings=_SETTINGS, timeout_seconds=_REQUEST_SECONDS
-                )
-            return self._client
+    def _connected(self) -> Client:
+        if self._client is None:
+            self._client = Client(self._endpoint, settings=_SETTINGS, timeout_seconds=_REQUEST_SECONDS)
+        return self._client
 
     async def _create_database(self) -> None:
-        try:
-            await self._connected()
-        except ClickHouseError as error:
-            if error.code != _UNKNOWN_DATABASE:
-                raise
-        else:
-            return
-        client = await Client.connect(replace(self._endpoint, database=""), timeout_seconds=_REQUEST_SECONDS)
-        try:
+        async with open_client(replace(self._endpoint, database=""), timeout_seconds=_REQUEST_SECONDS) as client:
             await client.execute(f"CREATE DATABASE IF NOT EXISTS `{_checked_name(self._database)}`")
-        finally:
-            await client.close()
 
     async def _applied(self, client: Client) -> dict[int, tuple[str, str]]:
         """Return what was applied; asks before it creates: an up-to-date schema needs no right to DDL."""
@@ -224,15 +203,11 @@ class ResultsStore:
                 )
 
     async def _insert(self, table: Table, values: Sequence[rows.Row]) -> None:
-        if values:
-            client = await self._connected()
-            await client.insert(table.name, values, columns=table.column_names, types=table.column_types)
+        await self._connected().insert(table.name, values, columns=table.column_names, types=table.column_types)
 
-    async def _select(self, table: Table, condition: str, order: str, parameters: dict[str, object]) -> list[rows.Row]:
-        client = await self._connected()
-        columns = ", ".join(f"`{name}`" for name in table.column_names)
-        sql = f"SELECT {columns} FROM {table.name} FINAL WHERE {condition} ORDER BY {order}"  # noqa: S608 - all constants
-        return await client.rows(sql, parameters, text_as_bytes=True)
+    async def _select(self, table: Table, condition: str, order: str, parameters: Parameters) -> list[rows.Row]:
+        sql = f"SELECT {table.selected} FROM {table.name} FINAL WHERE {condition} ORDER BY {order}"  # noqa: S608 - all constants
+        return await self._connected().rows(sql, parameters)
 
 
 def _checked_name(database: str) -> str:

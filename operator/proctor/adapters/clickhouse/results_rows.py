@@ -1,22 +1,25 @@
 """The results store's rows: what is written together, and how each record becomes a row and back, exactly.
 
-Text travels as bytes with lone surrogates kept, because names and previews may come from hostile servers: whatever
-Python can hold comes back as it was.
+Text is written as bytes with lone surrogates kept, because names and previews may come from hostile servers: whatever
+Python can hold comes back as it was. Rows are read as JSON has them: instants as ISO text, amounts as decimal text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from proctor.core.digests import digest_bytes
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, Limit, Outcome
-from proctor.errors import InvalidInput
+from proctor.errors import InvalidInput, Terminal
 
 Row = tuple[Any, ...]
 
@@ -26,6 +29,7 @@ USD_SCALE = 18
 AMOUNT = f"Nullable(Decimal(38, {USD_SCALE}))"
 INSTANT = "DateTime64(6, 'UTC')"
 _MAX_UNSIGNED = {"UInt16": (1 << 16) - 1, "UInt32": (1 << 32) - 1, "UInt64": (1 << 64) - 1}
+DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _DIGEST_CHARS = 64
 _MAX_USD = Decimal(10) ** (38 - USD_SCALE)
 _EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
@@ -112,6 +116,11 @@ class Table:
     def column_names(self) -> tuple[str, ...]:
         """Names only."""
         return tuple(name for name, _ in self.columns)
+
+    @property
+    def selected(self) -> str:
+        """Names as a query lists them."""
+        return ", ".join(f"`{name}`" for name in self.column_names)
 
     @property
     def column_types(self) -> tuple[str, ...]:
@@ -267,8 +276,9 @@ def build_run_row(run: RunRow, *, version: int) -> Row:
 
 def parse_run(row: Row) -> RunRow:
     """Read what `build_run_row` wrote."""
-    values = [_plain(value) for value in row[:-1]]
-    return RunRow(**dict(zip(RUNS.column_names, values, strict=False)))
+    values = dict(zip(RUNS.column_names, row, strict=True))
+    del values["version"]
+    return RunRow(**{**values, "created": datetime.fromisoformat(values["created"])})
 
 
 def build_blob_row(digest: str, body: bytes, *, version: int) -> Row:
@@ -276,9 +286,37 @@ def build_blob_row(digest: str, body: bytes, *, version: int) -> Row:
     return (digest.encode("ascii"), len(body), body, version)
 
 
+def list_digests(digests: Sequence[str]) -> str:
+    """Return digests, each one that `DIGEST` matches, as the right side of ``IN``."""
+    return "(" + ",".join(f"'{digest}'" for digest in digests) + ")"
+
+
+def select_bodies(digests: Sequence[str]) -> str:
+    """Return the query for bodies, whose rows `parse_body` reads; digests as for `list_digests`."""
+    wanted = list_digests(digests)
+    return f"SELECT digest, base64Encode(body) FROM blobs WHERE digest IN {wanted} LIMIT 1 BY digest"  # noqa: S608 - hexadecimal digits
+
+
+def parse_body(row: Row, store: str) -> tuple[str, bytes]:
+    """Read a body and its digest.
+
+    Args:
+        row: of `select_bodies`.
+        store: where it is from, for people.
+
+    Raises:
+        Terminal: the body doesn't have the digest that it is stored under.
+    """
+    digest, text = row
+    body = base64.b64decode(text)
+    if digest_bytes(body) != digest:
+        raise Terminal(f"{store}: body {digest} was changed after it was stored")
+    return digest, body
+
+
 def parse_key(row: Row) -> AttemptKey:
     """Read the key columns that begin a row."""
-    run, scenario, server, model, replicate, attempt = (_plain(value) for value in row[: len(_KEY_COLUMNS)])
+    run, scenario, server, model, replicate, attempt = row[: len(_KEY_COLUMNS)]
     return AttemptKey(run, CellKey(scenario, server, model, replicate), attempt)
 
 
@@ -321,11 +359,16 @@ def _encode_decimal(value: Decimal | None, what: str) -> Decimal | None:
 
 def _decode(table: Table, row: Row, enums: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for (name, _), value in zip(table.columns[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
-        plain = _plain(value)
-        values[name] = enums[name](plain) if name in enums and plain else plain
+    for (name, kind), value in zip(table.columns[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
+        if kind == INSTANT:
+            values[name] = datetime.fromisoformat(value)
+        elif kind == AMOUNT:
+            values[name] = parse_amount(value)
+        else:
+            values[name] = enums[name](value) if name in enums and value else value
     return values
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 - a column's value, of the column's type
-    return value.decode("utf-8", "surrogatepass") if isinstance(value, bytes) else value
+def parse_amount(text: str | None) -> Decimal | None:
+    """Read an amount."""
+    return None if text is None else Decimal(text)

@@ -7,34 +7,26 @@ size, and a page that fails is an error, never a shorter answer.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
-from decimal import Decimal
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
 
 from proctor.adapters.clickhouse import results_rows as rows
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.session import HttpSession, Settings
+from proctor.adapters.clickhouse.session import HttpSession, escape_parameter
 from proctor.adapters.clickhouse.tool_figures import CELLS_QUERY, TOOLS_QUERY, parse_figures
-from proctor.core.digests import digest_bytes
 from proctor.core.stats.tools import ToolFigures
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AttemptRecord
-from proctor.errors import Terminal
 
 _EVENTS_PER_PAGE = 4_000
 """About 4 MB of rows with previews."""
 
 _BODY_BYTES_PER_PAGE = 16 << 20
 _DIGESTS_PER_QUERY = 1_000
-
-_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 
 ItemT = TypeVar("ItemT")
 
@@ -66,9 +58,9 @@ class RunRows:
 
     async def attempts(self, run: str) -> tuple[AttemptRecord, ...]:
         """Return a run's ended attempts, by cell and attempt."""
-        sql = f"SELECT {_columns(rows.ATTEMPTS)} FROM attempts FINAL WHERE run = {{run:String}} ORDER BY {_ORDER}"  # noqa: S608 - all constants
+        sql = f"SELECT {rows.ATTEMPTS.selected} FROM attempts FINAL WHERE run = {{run:String}} ORDER BY {_ORDER}"  # noqa: S608 - all constants
         found = await self._fetch(sql, {"run": run})
-        return tuple(_parse_attempt(row) for row in found)
+        return tuple(rows.parse_attempt(row) for row in found)
 
     async def trajectories(
         self, attempts: Sequence[AttemptRecord]
@@ -78,7 +70,7 @@ class RunRows:
         Args:
             attempts: of one run, in the order in which `attempts` returns them.
         """
-        select = f"SELECT {_columns(rows.EVENTS)} FROM events FINAL"  # noqa: S608 - all constants
+        select = f"SELECT {rows.EVENTS.selected} FROM events FINAL"  # noqa: S608 - all constants
         async for record, found in self._paged(select, attempts):
             yield record, tuple(_parse_event(row) for row in found)
 
@@ -93,26 +85,17 @@ class RunRows:
         Raises:
             Terminal: a body that doesn't have the digest it is stored under.
         """
-        wanted = sorted({digest for digest in digests if _DIGEST.fullmatch(digest)})
+        wanted = sorted({digest for digest in digests if rows.DIGEST.fullmatch(digest)})
         for start in range(0, len(wanted), _DIGESTS_PER_QUERY):
             sizes = await self._body_sizes(wanted[start : start + _DIGESTS_PER_QUERY])
             for page in _cut(sizes, sizes.__getitem__, _BODY_BYTES_PER_PAGE):
-                sql = f"SELECT digest, base64Encode(body) FROM blobs WHERE digest IN {_digests(page)} LIMIT 1 BY digest"  # noqa: S608 - hexadecimal digits
-                for digest, text in await self._fetch(sql, {}):
-                    yield str(digest), self._checked_body(str(digest), str(text))
+                for row in await self._fetch(rows.select_bodies(page), {}):
+                    yield rows.parse_body(row, f"results {self._endpoint}")
 
     async def _body_sizes(self, digests: Sequence[str]) -> dict[str, int]:
-        sql = f"SELECT digest, any(size) FROM blobs WHERE digest IN {_digests(digests)} GROUP BY digest ORDER BY digest"  # noqa: S608 - hexadecimal digits
+        wanted = rows.list_digests(digests)
+        sql = f"SELECT digest, any(size) FROM blobs WHERE digest IN {wanted} GROUP BY digest ORDER BY digest"  # noqa: S608 - hexadecimal digits
         return {str(digest): int(size) for digest, size in await self._fetch(sql, {})}
-
-    def _checked_body(self, digest: str, text: str) -> bytes:
-        try:
-            body = base64.b64decode(text, validate=True)
-        except binascii.Error as error:
-            raise Terminal(f"results {self._endpoint}: body {digest} can't be read") from error
-        if digest_bytes(body) != digest:
-            raise Terminal(f"results {self._endpoint}: body {digest} was changed after it was stored")
-        return body
 
     async def _paged(
         self, select: str, attempts: Sequence[AttemptRecord]
@@ -127,8 +110,8 @@ class RunRows:
                 yield record, by_key.pop(_key_of(record), [])
 
     async def _fetch(self, sql: str, parameters: Mapping[str, int | str]) -> list[rows.Row]:
-        settings: Settings = {**_FORM, **{f"param_{name}": _escaped(value) for name, value in parameters.items()}}
-        return await self._session.fetch(sql, settings)
+        named = {f"param_{name}": escape_parameter(value) for name, value in parameters.items()}
+        return await self._session.fetch(sql, {**_FORM, **named})
 
 
 def _parse_event(row: rows.Row) -> Event:
@@ -137,29 +120,8 @@ def _parse_event(row: rows.Row) -> Event:
     values["ts"] = datetime.fromisoformat(values["ts"])
     values["kind"] = _KINDS[values["kind"]]
     values["status"] = _STATUSES[values["status"]]
-    values["usd"] = _amount(values["usd"])
+    values["usd"] = rows.parse_amount(values["usd"])
     return Event(**values)
-
-
-def _parse_attempt(row: rows.Row) -> AttemptRecord:
-    values = list(row)
-    for place, decode in _ATTEMPT_CODERS:
-        values[place] = decode(values[place])
-    return rows.parse_attempt(tuple(values))
-
-
-def _amount(text: str | None) -> Decimal | None:
-    return None if text is None else Decimal(text)
-
-
-_CODERS: Mapping[str, Callable[[Any], Any]] = {rows.INSTANT: datetime.fromisoformat, rows.AMOUNT: _amount}
-_ATTEMPT_CODERS = tuple(
-    (place, _CODERS[kind]) for place, kind in enumerate(rows.ATTEMPTS.column_types) if kind in _CODERS
-)
-
-
-def _columns(table: rows.Table) -> str:
-    return ", ".join(f"`{name}`" for name in table.column_names)
 
 
 def _tuple(side: str) -> str:
@@ -189,14 +151,3 @@ def _cut(items: Iterable[ItemT], size_of: Callable[[ItemT], int], limit: int) ->
         filled += size
     if page:
         yield page
-
-
-def _digests(digests: Sequence[str]) -> str:
-    return "(" + ",".join(f"'{digest}'" for digest in digests) + ")"
-
-
-def _escaped(value: int | str) -> int | str:
-    """Parameters are read as fields of tab-separated text."""
-    if isinstance(value, int):
-        return value
-    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")

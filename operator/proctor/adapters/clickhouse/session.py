@@ -122,6 +122,13 @@ class HttpSession:
         return response.status, response.headers.get("X-ClickHouse-Exception-Code", ""), response.read()
 
 
+def escape_parameter(value: int | str) -> int | str:
+    """Return a value as a query's parameter is sent: parameters are read as fields of tab-separated text."""
+    if isinstance(value, int):
+        return value
+    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+
+
 def _cut(body: bytes) -> str:
     text = body.decode("utf-8", "replace").strip()
     return text if len(text) <= _MESSAGE_LIMIT else f"{text[:_MESSAGE_LIMIT]}…"
