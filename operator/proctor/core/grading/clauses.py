@@ -131,6 +131,7 @@ _FINITE_WORDS = (
     "gets get got takes took end ends stopped stops makes made gave gives goes went leads led answers ran runs reports "
     "reported reaches reached lost carries carried sind wird wurde läuft fallaron puede está están ont sont "
     "precedes succeed succeeds succeeded complete completes completed "
+    "take wait hang stall stalls stalled rise rises rose climbs climbed jumps jumped spends spent "
 )
 _FINITE = frozenset(_FINITE_WORDS.split())
 _GLUE_WORDS = (
