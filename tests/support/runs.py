@@ -13,6 +13,7 @@ from proctor.api.suite import EvalSuiteSpec
 from proctor.core.ids import AttemptKey, CellKey, Control
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, ExitCause, Outcome, ProcessExit
 from proctor.reconcile.cells import expand_cells
+from proctor.reconcile.decide import decide
 from proctor.reconcile.observed import (
     AttemptSeen,
     AttemptState,
@@ -321,6 +322,23 @@ class FakeCluster:
             else:
                 attempts.append(replace(attempt, state=AttemptState.EXITED, exit=ProcessExit(action.cause)))
         self.observed = replace(seen, attempts=tuple(attempts))
+
+
+def list_states(cluster: FakeCluster, *, most_passes: int) -> list[tuple[RunSnapshot, FakeCluster]]:
+    """Every state between two effects of a run, with the status that was last written."""
+    found = []
+    run = make_run(cluster.suite)
+    for _ in range(most_passes):
+        plan = decide(run, cluster.observed, cluster.now)
+        for action in plan.actions:
+            cluster.apply_one(action)
+            found.append((run, cluster.copy()))  # killed after this effect, before the status was written
+        run = replace(run, status=plan.status)
+        found.append((run, cluster.copy()))
+        if run.status.terminal and plan.empty:
+            break
+        cluster.tick()
+    return found
 
 
 def cells_of(suite: EvalSuiteSpec) -> tuple[CellKey, ...]:

@@ -29,7 +29,7 @@ from proctor.reconcile.result import report_result
 from proctor.reconcile.rules import build_rules
 from proctor.reconcile.settling import settle_progress
 from proctor.reconcile.snapshot import RunSnapshot
-from support.runs import FakeCluster, make_run, make_suite, score_of
+from support.runs import FakeCluster, list_states, make_run, make_suite, score_of
 
 MAX_PASSES = 200
 SUITE = make_suite(adaptive={"maxReplicates": 6})
@@ -89,25 +89,9 @@ def drive(run: RunSnapshot, cluster: FakeCluster) -> RunSnapshot:
     raise AssertionError(f"no end after {MAX_PASSES} passes: {run.status.phase} {run.status.cells}")
 
 
-def states(score: Score) -> list[tuple[RunSnapshot, FakeCluster]]:
-    """Every state between two effects of a run, with the status that was last written."""
-    found = []
-    cluster = FakeCluster(SUITE, score=score)
-    run = make_run(SUITE)
-    for _ in range(MAX_PASSES):
-        plan = decide(run, cluster.observed, cluster.now)
-        for action in plan.actions:
-            cluster.apply_one(action)
-            found.append((run, cluster.copy()))  # killed after this effect, before the status was written
-        run = replace(run, status=plan.status)
-        found.append((run, cluster.copy()))
-        if run.status.terminal and plan.empty:
-            break
-        cluster.tick()
-    return found
-
-
-STATES = {kind: states(score) for kind, (score, *_) in KINDS.items()}
+STATES = {
+    kind: list_states(FakeCluster(SUITE, score=score), most_passes=MAX_PASSES) for kind, (score, *_) in KINDS.items()
+}
 EVERY_STATE = [pytest.param(kind, at, id=f"{kind}-{at}") for kind, found in STATES.items() for at in range(len(found))]
 
 

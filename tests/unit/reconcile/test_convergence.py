@@ -14,7 +14,7 @@ from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.outcome import Outcome
 from proctor.reconcile.decide import decide
 from proctor.reconcile.snapshot import RunSnapshot
-from support.runs import FakeCluster, cells_of, make_run, make_suite
+from support.runs import FakeCluster, cells_of, list_states, make_run, make_suite
 
 MAX_PASSES = 120
 SUITE = make_suite()
@@ -73,25 +73,7 @@ def test_replayed_passes_change_nothing() -> None:
     assert run.status.verdict is Verdict.PASS
 
 
-def states() -> list[tuple[RunSnapshot, FakeCluster]]:
-    """Every state between two effects of a run, with the status that was last written."""
-    found = []
-    cluster = FakeCluster(SUITE)
-    run = make_run(SUITE)
-    for _ in range(MAX_PASSES):
-        plan = decide(run, cluster.observed, cluster.now)
-        for action in plan.actions:
-            cluster.apply_one(action)
-            found.append((run, cluster.copy()))  # killed after this effect, before the status was written
-        run = replace(run, status=plan.status)
-        found.append((run, cluster.copy()))
-        if run.status.terminal and plan.empty:
-            break
-        cluster.tick()
-    return found
-
-
-STATES = states()
+STATES = list_states(FakeCluster(SUITE), most_passes=MAX_PASSES)
 
 
 @pytest.mark.parametrize("index", range(len(STATES)))
