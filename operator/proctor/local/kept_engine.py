@@ -9,11 +9,16 @@ from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.errors import Terminal
-from proctor.local.engine import ADMIN_ONLY, Access, Engine, EngineLimits
+from proctor.local.engine import ADMIN_ONLY, Access, Engine, EngineLimits, is_served
 from proctor.reconcile.observed import Readiness
 
 _MAX_STARTS = 5
 """One start and four restarts: whoever kills an engine more often than that in one run means it."""
+
+_READERS_SECONDS = 120.0
+"""A report of the largest run takes a fraction of it."""
+
+_POLL_SECONDS = 0.2
 
 
 class KeptEngine:
@@ -105,6 +110,7 @@ class KeptEngine:
 
     async def _serve(self) -> None:
         before = self._engine
+        await self._outlast_readers()
         async with Engine.start(
             self._path, log=self._log, access=self._access, limits=self._limits, again=before
         ) as engine:
@@ -113,3 +119,10 @@ class KeptEngine:
             self._settled.set()
             self._notify()
             await engine.wait()
+
+    async def _outlast_readers(self) -> None:
+        """Let commands end that serve this folder themselves, because no run did when they began to read it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_READERS_SECONDS):
+                while is_served(self._path):  # noqa: ASYNC110 - another process holds the lock; it sets no event
+                    await asyncio.sleep(_POLL_SECONDS)

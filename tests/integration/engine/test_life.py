@@ -15,6 +15,8 @@ import pytest
 from proctor.errors import Terminal
 from proctor.local.engine import Access, Engine, EngineLimits, clone_dataset, find_engine
 from proctor.local.engine.serve import private_dir
+from proctor.local.kept_engine import KeptEngine
+from proctor.reconcile.observed import Readiness
 from support.engines import SMALL, ask
 
 pytestmark = pytest.mark.engine
@@ -99,6 +101,20 @@ async def test_a_second_process_finds_the_engine_instead_of_failing_on_its_lock(
         with pytest.raises(Terminal, match="another process is serving"):
             await Engine.start(tmp_path / "data", log=tmp_path / "log").__aenter__()
         assert ask(found, "SELECT 1").ok
+
+
+async def test_a_run_waits_for_those_who_read_its_results_folder(tmp_path: Path) -> None:
+    """M-D4: whoever looked at an older run when the next one started would have ended it."""
+    kept = KeptEngine(tmp_path / "data", log=tmp_path / "kept.log", notify=lambda: None, limits=SMALL)
+    try:
+        async with Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL) as reader:
+            kept.start()
+            await asyncio.sleep(0)
+            assert kept.state is Readiness.STARTING
+            assert ask(reader.endpoint, "SELECT 1").ok
+        assert ask(await kept.ready(), "SELECT 1").ok
+    finally:
+        await kept.close()
 
 
 async def test_a_record_of_a_dead_engine_leads_nowhere(tmp_path: Path) -> None:

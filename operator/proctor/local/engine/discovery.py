@@ -24,6 +24,11 @@ async def find_engine(path: Path) -> Endpoint | None:
     return await asyncio.to_thread(_find, path)
 
 
+def is_served(path: Path) -> bool:
+    """Return whether any process has the data folder, be it only starting or stopping."""
+    return _is_locked(private_dir(path.absolute()) / "lock")
+
+
 def _find(path: Path) -> Endpoint | None:
     private = private_dir(path)
     if not _is_locked(private / "lock"):
