@@ -149,7 +149,7 @@ def _request(scenario: str, volume: str, seed: int, anchor: str, scenarios: Path
     except InvalidOperation as error:
         raise InvalidInput(f"--volume {volume!r}: no number") from error
     except ValueError as error:
-        raise InvalidInput(f"--anchor: {error}") from error
+        raise InvalidInput(f"--anchor: {error}; write it like {DEFAULT_ANCHOR}") from error
     return SeedRequest(scenario=found, seed=seed, anchor=instant, volume=share, threads=threads)
 
 

@@ -144,12 +144,15 @@ def _print_table(grading: _Grading) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from proctor.core.scenarios.answer import Polarity
+
     graded = grading.grade
     table = Table(box=None, pad_edge=False)
     for name in ("check", "weight", "", "why"):
         table.add_column(name, overflow="fold")
     for mark in graded.programmatic.checks:
-        sign = Text("met", "green") if mark.satisfied else Text("not met", "red")
+        met, unmet = ("avoided", "blamed") if mark.polarity is Polarity.NEGATIVE else ("met", "not met")
+        sign = Text(met, "green") if mark.satisfied else Text(unmet, "red")
         # The quoted words are the answer's: they must not be read as markup.
         table.add_row(mark.id, f"{mark.weight} {mark.polarity.value}", sign, Text(mark.why))
     for judged in grading.judgement.marks if grading.judgement is not None else ():

@@ -29,7 +29,7 @@ class RunLine:
         reason: why; of a Pending run whether it goes on.
         started: when, RFC 3339; None before that.
         age: seconds since then; None before that.
-        cells: how many are done, of how many.
+        cells: how many are done, of how many; a cancelled one never was.
         score: the lowest and the highest mean score of its arms; None without one.
         summary: one sentence.
     """
@@ -90,7 +90,7 @@ def _row(line: RunLine) -> tuple[str, ...]:
 
 def _count_cells(cells: Mapping[str, Any]) -> str:
     total = int(cells.get("total", 0))
-    done = total - int(cells.get("running", 0)) - int(cells.get("pending", 0))
+    done = total - sum(int(cells.get(state, 0)) for state in ("running", "pending", "cancelled"))
     return f"{done}/{total}"
 
 
