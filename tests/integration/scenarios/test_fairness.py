@@ -82,7 +82,7 @@ def test_what_the_rows_deny_is_unfair(folder: Path, data_dir: Path) -> None:
         "policies.yaml oracle",
         "answer.yaml impostors.wrong-evidence",
     ]
-    assert "write 40" in faults[0]
+    assert "but the rows say 40" in faults[0]
     assert "did not return more" in faults[1]
 
 
