@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,14 @@ _HEARTBEAT_SECONDS = 1.0
 
 _WRITE_SECONDS = 1.0
 """Counts of cells are written at most this often; what matters for resuming is written at once."""
+
+_REST = 10
+_LONGEST_REST = 0.3
+"""After a pass it rests so many times as long as the pass took, so that what happens about together is one pass, and
+looking at thousands of cells leaves the processor to them."""
+
+_WRITE_REST = 20
+"""The same between two writings of the cells."""
 
 
 class StatusSink(Protocol):
@@ -76,7 +85,7 @@ class Executor:
     report: Callable[[PassReport], None]
     clock: Clock = utc_now
     _written: EvalRunStatus | None = None
-    _written_at: float = field(default=0.0)
+    _write_at: float = field(default=0.0)
     _last_actions: tuple[Action, ...] = ()
 
     async def drive(self, run: RunSnapshot) -> RunSnapshot:
@@ -86,6 +95,7 @@ class Executor:
             Terminal: the status could not be written, or the disk is full: no verdict then, for the run can go on.
         """
         while not self.stop_asked.is_set():
+            began = time.process_time()
             self.changed.clear()
             run = self._with_request(run)
             try:
@@ -104,6 +114,7 @@ class Executor:
             again = plan.changed or (plan.actions and plan.actions != self._last_actions)
             self._last_actions = plan.actions
             if not again:
+                await self._rest(_REST * (time.process_time() - began))
                 await self._wait(self._patience(run, observed))
         return run
 
@@ -126,11 +137,13 @@ class Executor:
             or before.cells.total != plan.status.cells.total
             or plan.status.terminal
         )
-        due = time.monotonic() - self._written_at >= _WRITE_SECONDS
+        due = time.monotonic() >= self._write_at
         if before != plan.status and (urgent or due):
+            began = time.process_time()
             self.sink.write(run, observed)
             self._written = plan.status
-            self._written_at = time.monotonic()
+            rest = _WRITE_REST * (time.process_time() - began)
+            self._write_at = time.monotonic() + max(_WRITE_SECONDS, rest)
         return run
 
     async def _apply(self, run: RunSnapshot, plan: Plan) -> None:
@@ -152,6 +165,12 @@ class Executor:
             return _HEARTBEAT_SECONDS
         left = (due - self.clock()).total_seconds() + 0.01
         return min(max(left, 0.01), _HEARTBEAT_SECONDS)
+
+    async def _rest(self, seconds: float) -> None:
+        """Let pass what else happens, unless asked to stop."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(seconds, _LONGEST_REST)):
+                await self.stop_asked.wait()
 
     async def _wait(self, seconds: float) -> None:
         waiting = [asyncio.create_task(self.changed.wait()), asyncio.create_task(self.stop_asked.wait())]

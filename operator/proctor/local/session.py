@@ -34,9 +34,10 @@ from proctor.local.locks import hold_data_dir, note_holder
 from proctor.local.orders import RESULTS_DATABASE, Orders
 from proctor.local.preflight import check_request
 from proctor.local.request import RunRequest, SandboxChoice
-from proctor.local.rundir import RunDir, create_run, find_resumable
+from proctor.local.rundir import STORE_ANNOTATION, SUITE_DIGEST_ANNOTATION, RunDir, create_run, find_resumable
 from proctor.local.secrets import read_secrets
 from proctor.local.serving import DatasetHouse, EmbeddedHouse, RemoteHouse, RunDatasets, build_requests
+from proctor.local.store_choice import check_same_store, check_store, name_store
 from proctor.local.world import IsolationProof, World, to_fault
 from proctor.reconcile.observed import FaultSeen, Observed, Readiness
 from proctor.reconcile.snapshot import RunSnapshot
@@ -118,6 +119,7 @@ async def execute_run(request: RunRequest, view: View) -> RunOutcome | None:
             if not is_held:
                 return None
             check_room(request.data_dir)
+            await check_store(request.clickhouse_url)
             directory, run = _find_or_create(request, view)
             note_holder(request.data_dir, directory.name)
             async with _open_session(request, directory, run, secrets) as session:
@@ -134,8 +136,10 @@ def _say_waiting(view: View) -> Callable[[str], None]:
 
 def _find_or_create(request: RunRequest, view: View) -> tuple[RunDir, EvalRun]:
     digest = digest_suite(request.suite.spec)
+    store = name_store(request.clickhouse_url)
     found = None if request.new else find_resumable(request.runs_dir, digest)
     if found is not None:
+        check_same_store(*found, store)
         view.say(f"resuming run {found[0].name}")
         return found
     now = utc_now()
@@ -144,7 +148,7 @@ def _find_or_create(request: RunRequest, view: View) -> tuple[RunDir, EvalRun]:
         request.runs_dir,
         suite_name=request.suite.metadata.name,
         suite=frozen,
-        requested_digest=digest,
+        annotations={SUITE_DIGEST_ANNOTATION: digest, STORE_ANNOTATION: store},
         now=now,
     )
     view.say(f"run {directory.name}")

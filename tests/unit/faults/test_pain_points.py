@@ -17,7 +17,7 @@ from proctor.core.agents.prompt import PromptLimits, neutral_prompt
 from proctor.core.ids import AttemptKey
 from proctor.core.scenarios.brief import load_brief
 from proctor.local.dataset_files import SeedRequest
-from proctor.local.rundir import create_run
+from proctor.local.rundir import SUITE_DIGEST_ANNOTATION, create_run
 from proctor.reconcile.plan import Action, EndAttempt, StartAttempt, StopAttempt
 from support.manifests import manifest, real_model, suite, text
 from support.playing import SCENARIOS
@@ -66,7 +66,12 @@ def test_p21_an_agent_is_not_judged_by_itself() -> None:
 
 def test_p36_runs_of_the_same_moment_share_nothing(tmp_path: Path) -> None:
     """P36: names, uids and folders are each run's own, so that no leftover of one can poison the next."""
-    made = [create_run(tmp_path, suite_name="twice", suite=make_suite(), requested_digest="aa", now=NOW) for _ in "ab"]
+    made = [
+        create_run(
+            tmp_path, suite_name="twice", suite=make_suite(), annotations={SUITE_DIGEST_ANNOTATION: "aa"}, now=NOW
+        )
+        for _ in "ab"
+    ]
     assert len({directory.path for directory, _ in made}) == len(made)
     assert len({run.metadata.uid for _, run in made}) == len(made)
 

@@ -16,7 +16,7 @@ from proctor.errors import DiskFull, InvalidInput, Terminal
 from proctor.local.durable import append_line, check_room, write_atomic
 from proctor.local.journal import AttemptJournal
 from proctor.local.locks import hold_data_dir
-from proctor.local.rundir import create_run, find_resumable, find_run, list_runs
+from proctor.local.rundir import SUITE_DIGEST_ANNOTATION, create_run, find_resumable, find_run, list_runs
 from proctor.local.world import to_fault
 from support.runs import NOW, make_suite
 
@@ -111,7 +111,9 @@ def test_a_damaged_journal_is_an_error(tmp_path: Path, line: bytes) -> None:
 def test_the_newest_pending_run_of_a_suite_is_resumed(tmp_path: Path) -> None:
     """manifest: the same digest resumes; another one, or a finished run, does not."""
     suite = make_suite()
-    directory, run = create_run(tmp_path, suite_name="quick", suite=suite, requested_digest="aa", now=NOW)
+    directory, run = create_run(
+        tmp_path, suite_name="quick", suite=suite, annotations={SUITE_DIGEST_ANNOTATION: "aa"}, now=NOW
+    )
     assert find_resumable(tmp_path, "bb") is None
     found = find_resumable(tmp_path, "aa")
     assert found is not None
@@ -125,8 +127,10 @@ def test_the_newest_pending_run_of_a_suite_is_resumed(tmp_path: Path) -> None:
 def test_names_of_runs_may_be_cut(tmp_path: Path) -> None:
     """A prefix, or `last`; a name that fits several is refused."""
     suite = make_suite()
-    first, _ = create_run(tmp_path, suite_name="a" * 50, suite=suite, requested_digest="aa", now=NOW)
-    second, _ = create_run(tmp_path, suite_name="bb", suite=suite, requested_digest="aa", now=NOW)
+    first, _ = create_run(
+        tmp_path, suite_name="a" * 50, suite=suite, annotations={SUITE_DIGEST_ANNOTATION: "aa"}, now=NOW
+    )
+    second, _ = create_run(tmp_path, suite_name="bb", suite=suite, annotations={SUITE_DIGEST_ANNOTATION: "aa"}, now=NOW)
     os.utime(first.suite_file, ns=(1, 1))
     assert len(first.name) <= 50
     assert find_run(tmp_path, "last").name == second.name

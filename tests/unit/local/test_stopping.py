@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from proctor.local.locks import hold_data_dir
 from proctor.local.request import RunRequest
 from proctor.local.rundir import RunDir, find_resumable
 from proctor.local.session import _find_or_create
+from proctor.local.store_choice import check_store
 from support.runs import NOW, make_suite
 
 
@@ -30,7 +32,9 @@ class Quiet:
         self.told.append(line)
 
 
-def ask(data_dir: Path, *, new: bool = False, **changes: Any) -> tuple[RunDir, EvalRun, str]:
+def ask(
+    data_dir: Path, *, new: bool = False, clickhouse_url: str | None = None, **changes: Any
+) -> tuple[RunDir, EvalRun, str]:
     """Ask for a run of a suite, as `proctor run` does once the data dir is its own."""
     suite = EvalSuite.model_validate(
         {
@@ -42,7 +46,7 @@ def ask(data_dir: Path, *, new: bool = False, **changes: Any) -> tuple[RunDir, E
     )
     view = Quiet()
     directory, run = _find_or_create(
-        RunRequest(suite=suite, data_dir=data_dir, scenarios_dirs=(), new=new),
+        RunRequest(suite=suite, data_dir=data_dir, scenarios_dirs=(), new=new, clickhouse_url=clickhouse_url),
         view,  # type: ignore[arg-type]
     )
     return directory, run, view.told[0]
@@ -136,3 +140,28 @@ def test_cancelling_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there is none"):
         cancel_run(tmp_path, "no-such-run")
     assert find_resumable(tmp_path / "runs", "aa") is None
+
+
+HERE, THERE = "http://operator:secret@127.0.0.1:8123/default", "http://operator:secret@127.0.0.1:9123/default"
+
+
+@pytest.mark.parametrize(("first", "then"), [(None, HERE), (HERE, None), (HERE, THERE)])
+def test_a_run_does_not_go_on_where_its_results_are_not(tmp_path: Path, first: str | None, then: str | None) -> None:
+    """manifest, resuming: finished cells are recorded in one store; the run is left as it was, and no password told."""
+    directory, run, _ = ask(tmp_path, clickhouse_url=first)
+    interrupt(directory, run)
+    left = directory.run_file.read_bytes()
+    with pytest.raises(InvalidInput, match="keeps its results in") as refused:
+        ask(tmp_path, clickhouse_url=then)
+    assert "secret" not in str(refused.value)
+    assert directory.run_file.read_bytes() == left
+    assert ask(tmp_path, clickhouse_url=first)[0] == directory
+    assert ask(tmp_path, clickhouse_url=then, new=True)[0] != directory
+
+
+async def test_a_store_that_is_not_there_is_told_before_a_run_is_made() -> None:
+    """M-D6: whatever a run would fail on after its beginning is tried before."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
+        with pytest.raises(InvalidInput, match="nothing was started"):
+            await check_store(f"http://operator:secret@127.0.0.1:{taken.getsockname()[1]}/default")
