@@ -59,3 +59,17 @@ def test_weights_are_those_of_the_scenario() -> None:
     lines = shipped_key("error-root-cause").criteria
     positive = sum(line.weight for line in lines if line.polarity is Polarity.POSITIVE)
     assert (positive, sum(line.weight for line in lines) - positive) == (12, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "met"),
+    [
+        ("- Service: <<service>>\n- Tier: <<tier>>\n- Cache: <<cache>>\n- Error: <<error_type>>", True),
+        ("- Service: <<service>>\n- Tier: <<tier>>\n\nSome calls are slow.\n\n- Cache: <<cache>>\n- Error: 500", False),
+        ("- Service: <<service>>\n- Tier: <<tier>>\n- Ruled out: the network\n- Cache: <<cache>>", False),
+    ],
+)
+def test_lines_with_keys_speak_of_one_thing(text: str, met: bool) -> None:
+    """M-A9: a finding may be given as lines of what and value."""
+    rubric = shipped_rubric("segmented-regression")
+    assert (find_statement(rubric, "both", fill_text(text, rubric.facts)) is not None) == met

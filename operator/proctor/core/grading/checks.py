@@ -58,6 +58,8 @@ _TAKING_BACK = tuple(
         "that's ",
     )
 )
+_KEYED = re2.compile(r"^\w[\w .-]{1,30}: ")
+_KEYED_LINES = 6
 _PREDICATES = (
     "is isn't are aren't was wasn't were weren't do don't does doesn't did didn't has hasn't have haven't had never "
     "cannot can't can could"
@@ -223,14 +225,21 @@ def _find_together(line: Criterion, rubric: Rubric, readings: Iterable[_Reading]
 
 
 def _passages(readings: Iterable[_Reading]) -> Iterator[str]:
-    """What each sentence asserts; with the sentence before it, where it speaks of "it" or "they"."""
+    """What each sentence asserts; with the sentence before it, where it speaks of "it" or "they".
+
+    Lines with a key ("Service: …", "Host: …") that follow each other speak of one thing, as a table's row does.
+    """
     before, block = "", -1
+    keyed: list[str] = []
     for _, group in groupby(readings, key=lambda reading: reading.clause.sentence):
         clauses = [reading.clause for reading in group]
         text = ", ".join(clause.text for clause in clauses if clause.force is Force.ASSERTED and not clause.negated)
         if text:
             taking_up = before and clauses[0].block == block and _PRONOUNS.match(clauses[0].text) is not None
             yield f"{before}, {text}" if taking_up else text
+        keyed = [*keyed[-_KEYED_LINES:], text] if text and _KEYED.match(clauses[0].text) else []
+        if len(keyed) > 1:
+            yield ", ".join(keyed)
         before, block = text, clauses[0].block
 
 
