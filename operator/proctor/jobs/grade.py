@@ -33,7 +33,9 @@ from proctor.jobs.marking import JudgedBy, Marker, name_judge
 logger = logging.getLogger("proctor.jobs.grade")
 
 _MAX_CONFIG_BYTES = 64 * 1024 * 1024
-_POLL_SECONDS = 0.5
+_POLL_SECONDS = 1.0
+"""Attempts come into the store about as often."""
+
 _REST = 20
 """Between two looks it rests so many times as long as the last summary took: one of thousands of grades takes long."""
 

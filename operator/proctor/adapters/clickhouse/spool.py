@@ -45,14 +45,15 @@ class SpoolLimits:
     """When a spool writes, and how much may wait.
 
     Attributes:
-        linger_seconds: how long a batch waits for company: a write costs the store the same however little is in it.
+        linger_seconds: how long a batch waits for company: a write costs the store the same however little is in it,
+            and merges afterwards besides. No agent waits for it: new ones start while ended attempts do.
         batch_bytes: when that much waits, it is written at once.
         segment_bytes: size of a spool file, and so of the largest write.
         capacity_bytes: how much may wait altogether before `submit` refuses.
         longest_delay: seconds between tries while the store is away.
     """
 
-    linger_seconds: float = 0.3
+    linger_seconds: float = 1.0
     batch_bytes: int = 1 << 20
     segment_bytes: int = 8 << 20
     capacity_bytes: int = 2 << 30
