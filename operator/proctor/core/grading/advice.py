@@ -86,7 +86,8 @@ def read_advice(text: str, *, names: Callable[[str], bool], skip: Callable[[str]
         found += _read_row(node, number, names) if node.cells else _read_text(node.text, number, names, skip)
     _take_up(found, nodes, names)
     said = {(statement.node, statement.advice) for statement in found if statement.own}
-    return [_under_heading(statement, said, nodes, names) for statement in found]
+    heads = [Advice.NONE if names(node.text) else _only_advice(node.text) for node in nodes]
+    return [_under_heading(statement, said, nodes, heads) for statement in found]
 
 
 def _read_text(
@@ -219,16 +220,14 @@ class _Cutter:
 
 def _take_up(found: list[Statement], nodes: list[Node], names: Callable[[str], bool]) -> None:
     """Give what was named last the advice of a statement that names nothing: "Heartbeats: 2 M. Drop them."."""
+    last: int | None = None
     for index, statement in enumerate(found):
-        if not statement.own or names(statement.text):
-            continue
-        for earlier in range(index - 1, -1, -1):
-            other = found[earlier]
-            if not names(other.text):
-                continue
-            if not (other.own or other.open) and _stands_over(other.node, statement.node, nodes):
-                found[earlier] = replace(other, advice=statement.advice, own=True)
-            break
+        if names(statement.text):
+            last = index
+        elif statement.own and last is not None:
+            named = found[last]
+            if not (named.own or named.open) and _stands_over(named.node, statement.node, nodes):
+                found[last] = replace(named, advice=statement.advice, own=True)
 
 
 def _stands_over(upper: int, lower: int, nodes: list[Node]) -> bool:
@@ -240,7 +239,7 @@ def _stands_over(upper: int, lower: int, nodes: list[Node]) -> bool:
 
 
 def _under_heading(
-    statement: Statement, said: set[tuple[int, Advice]], nodes: list[Node], names: Callable[[str], bool]
+    statement: Statement, said: set[tuple[int, Advice]], nodes: list[Node], heads: list[Advice]
 ) -> Statement:
     """Give a statement without advice that of the nearest heading which is nothing but advice.
 
@@ -250,8 +249,8 @@ def _under_heading(
         return statement
     parent = nodes[statement.node].parent
     while parent is not None:
-        advice = _only_advice(nodes[parent].text)
-        if advice is not Advice.NONE and not names(nodes[parent].text):
+        advice = heads[parent]
+        if advice is not Advice.NONE:
             return statement if (statement.node, advice) in said else replace(statement, advice=advice)
         parent = nodes[parent].parent
     return statement
