@@ -27,7 +27,23 @@ def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, 
     table = render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
     # Whoever reads the scores has to know under which conditions they came about.
     waived = [condition.message for condition in run.status.conditions if condition.reason == "Waived"]
-    return "\n".join([table, *(f"note: {make_inert(message)}" for message in waived)])
+    return "\n".join(
+        [table, *(f"note: {make_inert(message)}" for message in waived), *_render_advice(run, suite, cells)]
+    )
+
+
+def _render_advice(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what to do next, in the words of the report; nothing where nothing has to be done."""
+    from proctor.api.run import Verdict
+
+    if run.status.verdict in {Verdict.PASS, Verdict.PENDING}:
+        return []
+    from proctor.core.reports.page.advice import advise
+    from proctor.reconcile.run_page import StoredParts, build_run_facts
+
+    advice = advise(build_run_facts(run, suite, cells, StoredParts(), version=""))
+    hints = [f"next: {' '.join(filter(None, (hint.text, hint.cell, hint.command)))}" for hint in advice.hints]
+    return [make_inert(line) for line in (advice.meaning, *hints) if line]
 
 
 def is_colour_wanted() -> bool:

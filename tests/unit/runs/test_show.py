@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from proctor.cli.app import app
 from proctor.core.reports.tool_table import build_tools_json
-from support.finished_runs import make_finished_run, suite_of
+from support.finished_runs import Played, make_finished_run, suite_of
 
 
 def test_cells_are_a_table_and_a_wrong_name_lists_some(tmp_path: Path) -> None:
@@ -29,3 +31,13 @@ def test_cells_are_a_table_and_a_wrong_name_lists_some(tmp_path: Path) -> None:
 def test_a_run_without_a_call_has_no_tools() -> None:
     """M-A8: nothing is a list of nothing, for machines."""
     assert build_tools_json([]) == []
+
+
+@pytest.mark.parametrize(("minimum", "verdict"), [("1", "Fail"), ("0", "Pass")])
+def test_what_is_no_pass_says_what_to_do_next(tmp_path: Path, minimum: str, verdict: str) -> None:
+    """P43: a verdict that asks for something names it where it is printed, not in the report alone."""
+    suite = suite_of(12, gate={"enforcement": "Audit", "minimum": minimum})
+    finished = make_finished_run(tmp_path, suite=suite, play=lambda _cell, _chance: Played(score=Decimal("0.75")))
+    assert finished.run.status.verdict == verdict
+    output = CliRunner().invoke(app, ["show", "last", "--data-dir", str(tmp_path)]).output
+    assert ("next: " in output) == (verdict != "Pass")

@@ -57,7 +57,7 @@ _MEANINGS: dict[str, str] = {
     "ServerNotReady": "A server under test did not start or did not list its tools, so no agent was started.",
     "DeadlineExceeded": "The run was not over when its deadline passed.",
     "DigestChanged": "Something that was fixed before the first cell changed in the middle of the run.",
-    "CancelRequested": "Somebody ended the run; what was measured until then is below, and decides nothing.",
+    "CancelRequested": "Somebody ended the run; what was measured until then is kept, and decides nothing.",
 }
 
 _BY_VERDICT: dict[str, str] = {
@@ -137,7 +137,9 @@ def _after_inconclusive(run: RunFacts, reason: str) -> tuple[Hint, ...]:
     if reason == "NoBaseline":
         return (Hint("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
     if reason == "UngradedDecide":
-        return (Hint("See below why these cells have no grade: an agent must not be able to hide that way."),)
+        return (Hint("See why these cells have no grade: an agent must not be able to hide that way."),)
+    if reason == "TooFewReplicates":
+        return (Hint("Raise replicates; ask how many a drop needs.", "proctor plan suite.yaml"),)
     needed = max((each.replicates_needed or 0 for each in run.result.comparisons), default=0)
     if needed:
         text = f"About {needed} replicates would settle it."
@@ -151,9 +153,9 @@ def _after_error(reason: str) -> tuple[Hint, ...]:
         case "JudgeNotTrusted":
             hints = (Hint("Choose another judge; the sentence above has the three scores it gave."),)
         case "OracleBelowFloor" | "NoopAboveCeiling" | "ControlsNotMeasured":
-            hints = (Hint("Open the control's cell below: its marks say which check is out of line."),)
+            hints = (Hint("Open the control's cell: its marks say which check is out of line."),)
         case "TooManyUngraded":
-            hints = (Hint("See below why cells have no grade; a judge that fails is asked again by a new run."),)
+            hints = (Hint("See why cells have no grade; a judge that fails is asked again by a new run."),)
         case "DeadlineExceeded":
             hints = (Hint("Raise limits.activeDeadlineSeconds, or let more cells run at once (parallelism)."),)
         case _ if reason in _LOGS:
