@@ -83,11 +83,15 @@ def read_progress(cells: Sequence[CellKey], observed: Observed, *, infra_retries
     withdrawn: defaultdict[CellKey, set[int]] = defaultdict(set)
     for key in observed.withdrawn:
         withdrawn[key.cell].add(key.attempt)
+    touched = ended.keys() | started.keys() | withdrawn.keys()
     return tuple(
         _read_cell(
             _CellFacts(cell, ended[cell], started[cell], withdrawn[cell], observed.grader.grades.get(cell)),
             infra_retries,
         )
+        # Most cells of a large run, at most looks.
+        if cell in touched
+        else CellProgress(key=cell, state=CellState.PENDING)
         for cell in cells
     )
 

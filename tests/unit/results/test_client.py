@@ -1,0 +1,55 @@
+"""What a client of ClickHouse sends, and what it makes of answers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from proctor.adapters.clickhouse.client import ClickHouseError, Client, open_client
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.errors import Retryable
+
+PASSWORD = "pä:55 wörd\n"
+
+
+@asynccontextmanager
+async def connect_to(answer: bytes, *, status: int = 200, code: str = "") -> AsyncIterator[tuple[Client, list[bytes]]]:
+    """Open a client of a server that answers one request so; yield it with the heads that the server got."""
+    heads: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heads.append(await reader.readuntil(b"\r\n\r\n"))
+        told = f"X-ClickHouse-Exception-Code: {code}\r\n" if code else ""
+        head = f"HTTP/1.1 {status} So\r\n{told}Connection: close\r\nContent-Length: {len(answer)}\r\n\r\n"
+        writer.write(head.encode() + answer)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        async with open_client(Endpoint("127.0.0.1", port, "me", PASSWORD)) as client:
+            yield client, heads
+
+
+async def test_rows_come_as_they_were_stored() -> None:
+    """M-A8: also a line end and a lone surrogate within a value; the login holds any letters."""
+    async with connect_to(b'[1,"a\\nb"]\n["2","\xed\xa0\x80"]\n') as (client, heads):
+        assert await client.rows("SELECT 1") == [(1, "a\nb"), ("2", "\ud800")]
+    [login] = [line for line in heads[0].split(b"\r\n") if line.lower().startswith(b"authorization: basic ")]
+    assert base64.b64decode(login.split()[-1]).decode() == f"me:{PASSWORD}"
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [(500, "241", Retryable), (500, "60", ClickHouseError), (200, "159", Retryable), (502, "", Retryable)],
+)
+async def test_a_refusal_says_what_happens_next(status: int, code: str, kind: type[Exception]) -> None:
+    """Faults: what passes is worth another try and the rest is final, also where an answer had begun well."""
+    async with connect_to(b"the reason", status=status, code=code) as (client, _):
+        with pytest.raises(kind, match="the reason") as caught:
+            await client.execute("DROP TABLE t")
+    assert PASSWORD not in str(caught.value)
