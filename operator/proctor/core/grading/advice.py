@@ -67,6 +67,9 @@ _EXCEPTIONS = (
     "save",
     "nor",
 )
+_PARTS = ("the former", "the latter", "the first", "the second", "the other", "half ", "the rest")
+"""How a statement begins that speaks of one of several things which were named before it."""
+
 _YES, _NO = frozenset({"yes", "y", "true", "x"}), frozenset({"no", "n", "false", "-", "none"})
 _CUT_MARK, _KEEP_MARK, _SPACE = "\x01", "\x02", "\x03"
 _OPPOSITE = {Advice.CUT: Advice.KEEP, Advice.KEEP: Advice.CUT, Advice.NONE: Advice.NONE}
@@ -224,7 +227,7 @@ def _take_up(found: list[Statement], nodes: list[Node], names: Callable[[str], b
     for index, statement in enumerate(found):
         if names(statement.text):
             last = index
-        elif statement.own and last is not None:
+        elif statement.own and last is not None and not statement.text.startswith(_PARTS):
             named = found[last]
             if not (named.own or named.open) and _stands_over(named.node, statement.node, nodes):
                 found[last] = replace(named, advice=statement.advice, own=True)

@@ -8,7 +8,8 @@ _CUTTING = (
     r"(?:drop(?:s|ped|ping)?|throttl\w+|(?:down-?)?sampl(?:e|es|ed|ing)|rate-?limit\w*|suppress\w*|silenc\w+|"
     r"filter\w*|discard\w*|remov\w+|exclud\w+|eliminat\w+|demot\w+|cut(?:s|ting)?|trim\w*|thin(?:ned|ning)?|"
     r"mut(?:e|ed|ing)|disabl\w+|delet\w+|strip\w*|turn(?:ed|ing)? off|switch(?:ed|ing)? off|get(?:ting)? rid|"
-    r"blanket[- ]\w+|aggregat\w+|dedup\w*|collaps\w+|roll(?:ed|ing)? up|convert\w*)"
+    r"blanket[- ]\w+|aggregat\w+|dedup\w*|collaps\w+|roll(?:ed|ing)? up|convert\w*|"
+    r"throw(?:n|ing)? (?:away|out))"
 )
 _HARMING = rf"(?:{_CUTTING}|los(?:e|ing)|touch\w*)"
 _STORING = (
@@ -32,6 +33,7 @@ _SPARED = (
     r"(?:\bnot|n't|\bnever|\bno|\bavoid|\bagainst)(?: [\w'-]+){0,4} blanket(?: [\w'-]+){0,6}",
     r"\b(?:is|are|was|were) (?:not|no) (?:noise|chatter|redundant|waste)",
     r"\b(?:isn't|aren't) (?:noise|chatter|redundant)",
+    rf"\b{_CUTTING}\b(?: [\w',/-]+){{1,12}}? (?:is|are) (?:out of the question|not an option|wrong|unsafe|dangerous)",
     r"\b(?:must|may) not go\b",
 )
 """Told not to cut, or what would be lost."""
