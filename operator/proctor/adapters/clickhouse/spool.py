@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ __all__ = ["SpoolFull", "SpoolLimits", "SpooledWriter"]
 _log = logging.getLogger(__name__)
 
 _FIRST_DELAY = 0.1
+_REST = 3
+"""So many times as long as the last write took, batches wait for company: a store that is busy gets fewer, larger
+writes. At most so many times as long as is set."""
+
 _REMEMBERED_DIGESTS = 50_000
 """Of bodies that this process stored lately: prompts and tool lists recur in every attempt."""
 
@@ -82,6 +87,7 @@ class SpooledWriter:
         self._newest: dict[AttemptKey, int] = {}  # the number of the newest unstored batch of an attempt
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._known_digests: OrderedDict[str, None] = OrderedDict()
+        self._linger = self._limits.linger_seconds
         self._has_work = asyncio.Event()
         self._is_urgent = asyncio.Event()
         self._is_closing = asyncio.Event()
@@ -195,7 +201,7 @@ class SpooledWriter:
             self._has_work.clear()
             await self._has_work.wait()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._is_urgent.wait(), self._limits.linger_seconds)
+            await asyncio.wait_for(self._is_urgent.wait(), self._linger)
         if not self._is_closing.is_set():
             self._is_urgent.clear()
         return self._files.oldest(position)
@@ -203,6 +209,7 @@ class SpooledWriter:
     async def _store_all(self, read: ReadStretch) -> bool:
         """Write until the store acknowledges; False if this writer is closed before."""
         batch = self._merge(record.batch for record in read.records)
+        began = time.monotonic()
         delay = _FIRST_DELAY
         while batch.row_count:
             try:
@@ -219,6 +226,8 @@ class SpooledWriter:
             else:
                 break
         self._remember(batch)
+        least = self._limits.linger_seconds
+        self._linger = max(least, min(_REST * (time.monotonic() - began), _REST * least))
         return True
 
     def _merge(self, batches: Iterable[RecordBatch]) -> RecordBatch:
