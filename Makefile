@@ -8,7 +8,7 @@ UV_VERSION := 0.13.9
 MODEL  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-unit test-integration check format generate wheel bench constraints clean
+.PHONY: help quickstart test test-unit test-integration test-drills check format generate wheel bench constraints clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,7 +16,7 @@ help: ## Say what can be made
 quickstart: $(VENV)/.local ## Run two MCP servers against one incident and print which served its agents better
 	$(BIN)/proctor run examples/quickstart.yaml --new $(if $(MODEL),--model $(MODEL))
 
-test: test-unit test-integration ## Pass all tests
+test: test-unit test-integration ## Pass the tests; test-drills has those that take longest
 
 test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 	$(BIN)/pytest -q -n 2 tests/unit tests/contract
@@ -26,7 +26,10 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
 test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser ## Real engine, real sandboxes, real MCP servers
-	$(INTEGRATION) -n 2 || $(INTEGRATION) -n 2 --last-failed
+	$(INTEGRATION) -n 2 -m 'not drill' || $(INTEGRATION) -n 2 -m 'not drill' --last-failed
+
+test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves
+	$(INTEGRATION) -n 2 -m drill || $(INTEGRATION) -n 2 -m drill --last-failed
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check .

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -55,10 +55,18 @@ class GradingJob:
     Args:
         parts: what to work with.
         whole_seconds: how often all attempts are looked at, not only those that ended lately.
+        pause: waits for so many seconds before a store that was away is asked again.
     """
 
-    def __init__(self, parts: GraderParts, *, whole_seconds: float = _WHOLE_SECONDS) -> None:
+    def __init__(
+        self,
+        parts: GraderParts,
+        *,
+        whole_seconds: float = _WHOLE_SECONDS,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._parts = parts
+        self._pause = pause
         self._whole_seconds = whole_seconds
         self._panel = None if parts.judge is None else JudgePanel(parts.judge)
         self._marker = Marker(parts, self._panel)
@@ -96,7 +104,7 @@ class GradingJob:
                 failed = True
                 delay = min(_MAX_DELAY_SECONDS, max(delay * 2, error.delay))
             if last:
-                await asyncio.sleep(delay)
+                await self._pause(delay)
             else:
                 await _wait(ended, delay)
 

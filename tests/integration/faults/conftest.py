@@ -11,3 +11,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if here in item.path.parents:
             item.add_marker("engine")
             item.add_marker("sandbox")
+            item.add_marker("drill")

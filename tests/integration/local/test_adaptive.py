@@ -15,6 +15,8 @@ from proctor.settings import shipped_scenarios_dir
 from support.local_runs import Machine, kill, make_suite, sql_server
 from support.messages_server import KEY, MODEL, MessagesServer, play_policy, serve_messages
 
+pytestmark = pytest.mark.drill
+
 LEAST, MOST = 2, 8
 """Five looks: at 2, 4, 5, 7 and 8 replicates, so that the second block has a middle."""
 

@@ -14,7 +14,7 @@ from support.local_runs import Machine, adopt_orphans, list_descendants, make_su
 from support.mcp import SERVERS, find_free_port
 from support.messages_server import KEY, Message, reply_text, reply_tool, serve_messages
 
-pytestmark = [pytest.mark.engine, pytest.mark.sandbox]
+pytestmark = [pytest.mark.engine, pytest.mark.sandbox, pytest.mark.drill]
 
 TURNS = 4
 """Of every agent: echo, the odd tool, echo again, and its answer."""

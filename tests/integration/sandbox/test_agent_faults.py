@@ -21,7 +21,7 @@ from support.local_runs import Machine, adopt_orphans, list_descendants, make_su
 from support.messages_server import KEY, reply_text, serve_messages
 from support.sandbox import needs_sandbox
 
-pytestmark = [pytest.mark.engine, *needs_sandbox]
+pytestmark = [pytest.mark.engine, pytest.mark.drill, *needs_sandbox]
 
 _PROGRAM = Path(__file__).parents[2] / "support" / "evil_agent.py"
 _DEADLINE_SECONDS = 12

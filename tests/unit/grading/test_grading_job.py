@@ -108,10 +108,16 @@ async def test_a_second_grader_takes_what_the_first_wrote(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("failures", [1, 2, 3, 4, 5])
 async def test_clickhouse_away_while_grading_is_waited_out(failures: int, tmp_path: Path) -> None:
-    """Faults, ClickHouse killed while grading: the grader retries, loses nothing and doubles nothing."""
-    store = MemoryStore(failures=failures)
+    """Faults, ClickHouse killed while grading: the grader asks ever less often, loses and doubles nothing."""
+    store, pauses = MemoryStore(failures=failures), list[float]()
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
     store.put(make_record(1), RIGHT)
-    await run_to_end(GradingJob(make_parts(store, tmp_path / "summary.json")))
+    await run_to_end(GradingJob(make_parts(store, tmp_path / "summary.json"), pause=note))
+    assert len(pauses) == failures
+    assert pauses == sorted(pauses)
     assert len(read(tmp_path / "summary.json")["grades"]) == 1
     assert len(store.rows) == 1
 
