@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from proctor.core.reports.inert import make_inert
-from proctor.core.reports.table import render_result
+from proctor.core.reports.table import ResultReport, render_result
 from proctor.reconcile.result import report_result
 
 if TYPE_CHECKING:
@@ -24,24 +24,21 @@ def render_outcome(outcome: RunOutcome) -> str:
 
 def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, directory: str) -> str:
     """Return the same of a run whose parts were read back."""
-    table = render_result(report_result(run, suite, cells, directory=directory), colour=is_colour_wanted())
+    result = report_result(run, suite, cells, directory=directory)
+    table = render_result(result, colour=is_colour_wanted())
     # Whoever reads the scores has to know under which conditions they came about.
     waived = [condition.message for condition in run.status.conditions if condition.reason == "Waived"]
-    return "\n".join(
-        [table, *(f"note: {make_inert(message)}" for message in waived), *_render_advice(run, suite, cells)]
-    )
+    return "\n".join([table, *(f"note: {make_inert(message)}" for message in waived), *_render_advice(result, cells)])
 
 
-def _render_advice(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _render_advice(result: ResultReport, cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what to do next, in the words of the report; nothing where nothing has to be done."""
-    from proctor.api.run import Verdict
-
-    if run.status.verdict in {Verdict.PASS, Verdict.PENDING}:
+    if result.verdict in {"Pass", "Pending"}:
         return []
     from proctor.core.reports.page.advice import advise
-    from proctor.reconcile.run_page import StoredParts, build_run_facts
+    from proctor.reconcile.run_page import read_cell
 
-    advice = advise(build_run_facts(run, suite, cells, StoredParts(), version=""))
+    advice = advise(result, [read_cell(cell) for cell in cells])
     hints = [f"next: {' '.join(filter(None, (hint.text, hint.cell, hint.command)))}" for hint in advice.hints]
     return [make_inert(line) for line in (advice.meaning, *hints) if line]
 

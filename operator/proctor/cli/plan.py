@@ -76,7 +76,8 @@ def _read_spread(name: str, data_dir: Path | None) -> StatedScores:
     from proctor.reconcile.sizing import StatedScores, measure_spread
 
     directory = _find_run(name, data_dir)
-    report = report_result(directory.read_run(), directory.read_suite(), directory.read_cells())
+    run, cells = directory.read_whole()
+    report = report_result(run, directory.read_suite(), cells)
     return StatedScores.normal(measure_spread(directory.name, report.arms))
 
 

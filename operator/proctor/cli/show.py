@@ -56,7 +56,7 @@ def _show_run(directory: RunDir, *, as_json: bool) -> None:
     from proctor.core.reports.grid import Align, Grid, render_grid
     from proctor.core.reports.inert import make_inert
 
-    run, cells = directory.read_run(), directory.read_cells()
+    run, cells = directory.read_whole()
     if as_json:
         typer.echo(json.dumps({"run": run.to_file(), "cells": cells}, ensure_ascii=False))
         return

@@ -56,7 +56,7 @@ async def write_page(
 
 async def read_facts(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None = None) -> RunFacts:
     """Return what a run's page shows; arguments and errors as for `write_page`."""
-    run, cells = directory.read_run(), directory.read_cells()
+    run, cells = directory.read_whole()
     async with open_stored_run(data_dir, run.metadata.uid or "", clickhouse_url=clickhouse_url) as stored:
         parts = await _read_parts(stored, choose_cells(cells))
     return build_run_facts(run, directory.read_suite(), cells, parts, version=version("proctor"))

@@ -181,7 +181,7 @@ def test_every_verdict_says_what_it_means_and_what_to_do(tmp_path: Path) -> None
     facts = make_facts(tmp_path)
     reasons = [*map(str, Reason), "JudgeNotTrusted", "ServerNotReady", "DeadlineExceeded", "SomethingNew"]
     for verdict, reason in product(["Pass", "Fail", "Inconclusive", "Error", "Cancelled", "Pending"], reasons):
-        advice = advise(replace(facts, result=replace(facts.result, verdict=verdict, reason=reason)))
+        advice = advise(replace(facts.result, verdict=verdict, reason=reason), facts.cells)
         assert advice.meaning.endswith(".")
         assert advice.hints
         assert all(hint.text for hint in advice.hints)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from proctor.core.reports.page.facts import RunFacts
+from proctor.core.reports.page.facts import CellFacts
+from proctor.core.reports.table import ResultReport
 from proctor.core.stats.observations import CellFate, Comparison
 
 
@@ -72,43 +74,42 @@ _BY_VERDICT: dict[str, str] = {
 _LOGS = frozenset({"ServerNotReady", "GatewayFailed", "GraderFailed", "SeedingFailed", "DatasetUnavailable"})
 
 
-def advise(run: RunFacts) -> Advice:
+def advise(result: ResultReport, cells: Sequence[CellFacts]) -> Advice:
     """Return what a run's verdict means and what to do next."""
-    verdict, reason = run.result.verdict, run.result.reason
-    meaning = _MEANINGS.get(reason) or _BY_VERDICT.get(verdict, "")
-    return Advice(meaning, (*_hints_for(run, verdict, reason), *_hints_for_losses(run, reason)))
+    meaning = _MEANINGS.get(result.reason) or _BY_VERDICT.get(result.verdict, "")
+    return Advice(meaning, (*_hints_for(result, cells), *_hints_for_losses(cells, result.reason)))
 
 
-def _hints_for(run: RunFacts, verdict: str, reason: str) -> tuple[Hint, ...]:
-    match verdict:
+def _hints_for(result: ResultReport, cells: Sequence[CellFacts]) -> tuple[Hint, ...]:
+    match result.verdict:
         case "Pass":
-            return _after_pass(run)
+            return _after_pass(result)
         case "Fail":
-            return _after_fail(run, reason)
+            return _after_fail(result, cells)
         case "Inconclusive":
-            return _after_inconclusive(run, reason)
+            return _after_inconclusive(result)
         case "Pending":
             return (Hint("Resume it: the same command goes on where it ended.", "proctor run suite.yaml"),)
         case "Cancelled":
             return (Hint("Start anew when it is wanted.", "proctor run suite.yaml --new"),)
         case _:
-            return _after_error(reason)
+            return _after_error(result.reason)
 
 
-def _after_pass(run: RunFacts) -> tuple[Hint, ...]:
-    if run.result.reason == "MeasuredOnly":
+def _after_pass(result: ResultReport) -> tuple[Hint, ...]:
+    if result.reason == "MeasuredOnly":
         return (Hint("Set gate.minimum, or a baseline with gate.maxDrop, for a run that decides something."),)
-    costly = _costliest(run)
+    costly = _costliest(result)
     hints = (Hint("Nothing has to be done: merge, or roll out."),)
     return (*hints, Hint(costly)) if costly else hints
 
 
-def _costliest(run: RunFacts) -> str:
+def _costliest(result: ResultReport) -> str:
     """Name the candidate that needs far more tokens than its baseline for the same work; empty if none does."""
-    tokens = {figures.arm: figures.tokens for figures in run.result.arms}
+    tokens = {figures.arm: figures.tokens for figures in result.arms}
     ratios = [
         (tokens[each.candidate] / tokens[each.baseline], each)
-        for each in run.result.comparisons
+        for each in result.comparisons
         if tokens.get(each.baseline) and tokens.get(each.candidate)
     ]
     if not ratios:
@@ -120,10 +121,10 @@ def _costliest(run: RunFacts) -> str:
     return f"Scores hold, at a price: {each.candidate} took {ratio:.1f} times the tokens of {each.baseline}."
 
 
-def _after_fail(run: RunFacts, reason: str) -> tuple[Hint, ...]:
-    worst = _worst_cell(run)
+def _after_fail(result: ResultReport, cells: Sequence[CellFacts]) -> tuple[Hint, ...]:
+    worst = _worst_cell(result, cells)
     hints = []
-    if reason == "ControlRegression":
+    if result.reason == "ControlRegression":
         hints.append(Hint("Look at the oracle's cells: each of its calls is a query that works through the baseline."))
     else:
         hints.append(Hint("Look at the candidate's lowest cells first: which marks are missing, and after which call."))
@@ -133,14 +134,14 @@ def _after_fail(run: RunFacts, reason: str) -> tuple[Hint, ...]:
     return tuple(hints)
 
 
-def _after_inconclusive(run: RunFacts, reason: str) -> tuple[Hint, ...]:
-    if reason == "NoBaseline":
+def _after_inconclusive(result: ResultReport) -> tuple[Hint, ...]:
+    if result.reason == "NoBaseline":
         return (Hint("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
-    if reason == "UngradedDecide":
+    if result.reason == "UngradedDecide":
         return (Hint("See why these cells have no grade: an agent must not be able to hide that way."),)
-    if reason == "TooFewReplicates":
+    if result.reason == "TooFewReplicates":
         return (Hint("Raise replicates; ask how many a drop needs.", "proctor plan suite.yaml"),)
-    needed = max((each.replicates_needed or 0 for each in run.result.comparisons), default=0)
+    needed = max((each.replicates_needed or 0 for each in result.comparisons), default=0)
     if needed:
         text = f"About {needed} replicates would settle it."
         return (Hint(text, f"proctor run suite.yaml --replicates {needed}"),)
@@ -165,21 +166,21 @@ def _after_error(reason: str) -> tuple[Hint, ...]:
     return (*hints, Hint("Then run it anew.", "proctor run suite.yaml --new"))
 
 
-def _hints_for_losses(run: RunFacts, reason: str) -> tuple[Hint, ...]:
-    lost = [cell for cell in run.cells if cell.state in {CellFate.UNGRADED, CellFate.INFRA_ERRORED}]
+def _hints_for_losses(cells: Sequence[CellFacts], reason: str) -> tuple[Hint, ...]:
+    lost = [cell for cell in cells if cell.state in {CellFate.UNGRADED, CellFate.INFRA_ERRORED}]
     if not lost or reason in {"UngradedDecide", "TooManyUngraded"}:
         return ()
     have = "cell has" if len(lost) == 1 else "cells have"
     return (Hint(f"{len(lost)} {have} no score; the reasons are listed under Cells without a score."),)
 
 
-def _worst_cell(run: RunFacts) -> str:
+def _worst_cell(result: ResultReport, cells: Sequence[CellFacts]) -> str:
     """Return the lowest cell of a candidate that is worse than its baseline; empty without one."""
-    candidates = {each.candidate for each in run.result.comparisons if _is_worse(each)}
+    candidates = {each.candidate for each in result.comparisons if _is_worse(each)}
     scored = [
         (cell.score, str(cell.key))
-        for cell in run.judged_cells
-        if cell.score is not None and (not candidates or cell.key.arm in candidates)
+        for cell in cells
+        if cell.key.control is None and cell.score is not None and (not candidates or cell.key.arm in candidates)
     ]
     return min(scored)[1] if scored else ""
 

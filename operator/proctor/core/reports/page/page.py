@@ -38,7 +38,7 @@ def render_page(run: RunFacts) -> str:
         .render(
             run=run,
             result=run.result,
-            advice=advise(run),
+            advice=advise(run.result, run.cells),
             scores=sections.tabulate_scores(run),
             score_axis=plots.score_axis(run.limits.minimum),
             differences=differences,
