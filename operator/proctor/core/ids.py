@@ -98,5 +98,18 @@ class AttemptKey:
         """A name that tells nothing about scenario, server or model: all that an agent may see (S20)."""
         return hashlib.sha256(f"{self.run}\n{self.cell}\n{self.attempt}".encode()).hexdigest()[:20]
 
+    @property
+    def columns(self) -> dict[str, str | int]:
+        """The attempt as tables and exports have it: one column each, in this order."""
+        cell = self.cell
+        return {
+            "run": self.run,
+            "scenario": cell.scenario,
+            "server": cell.server,
+            "model": cell.model,
+            "replicate": cell.replicate,
+            "attempt": self.attempt,
+        }
+
     def __str__(self) -> str:
         return f"{self.cell}#{self.attempt}"

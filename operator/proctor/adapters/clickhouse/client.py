@@ -7,7 +7,6 @@ more for each request than the few statements of the results store do.
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -16,13 +15,11 @@ from urllib.parse import urlencode
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.rowbinary import encode_rows
-from proctor.adapters.clickhouse.session import escape_parameter
+from proctor.adapters.clickhouse.rowjson import EXACT, FORM, Parameters, Row, name_parameters, parse_rows
 from proctor.adapters.wire import ConnectError, CutError, Wire
 from proctor.errors import Retryable, Terminal
 
-Row = tuple[Any, ...]
 Settings = Mapping[str, str | int]
-Parameters = Mapping[str, str | int]
 
 _CONNECT_SECONDS = 5.0
 _MESSAGE_CHARS = 600
@@ -30,9 +27,7 @@ _MESSAGE_CHARS = 600
 _COMMON: Settings = {
     # An error in the middle must not look like a short answer.
     "wait_end_of_query": 1,
-    "output_format_json_quote_64bit_integers": 0,  # Python's integers lose no digits
-    "output_format_json_quote_decimals": 1,
-    "date_time_output_format": "iso",
+    **EXACT,
 }
 
 _PASSING_CODES = frozenset({
@@ -104,16 +99,12 @@ class Client:
 
         Instants come back as ISO text, decimals as text; what was no Unicode comes back as lone surrogates.
         """
-        named = {f"param_{name}": escape_parameter(value) for name, value in (parameters or {}).items()}
-        settings = {"default_format": "JSONCompactEachRow", **named}
-        body = await self._ask(f"query {_first_line(sql)!r}", sql.encode(), settings)
-        # One text for all rows: parsing each by itself takes three times as long. Line ends within values are escaped.
-        return [tuple(row) for row in json.loads(b"[" + body.strip().replace(b"\n", b",") + b"]")]
+        settings = {"default_format": FORM, **name_parameters(parameters or {})}
+        return parse_rows(await self._ask(f"query {_first_line(sql)!r}", sql.encode(), settings))
 
     async def execute(self, sql: str, parameters: Parameters | None = None) -> None:
         """Run a statement that returns no rows: DDL, ``INSERT … SELECT``, ``KILL``."""
-        named = {f"param_{name}": escape_parameter(value) for name, value in (parameters or {}).items()}
-        await self._ask(f"statement {_first_line(sql)!r}", sql.encode(), named)
+        await self._ask(f"statement {_first_line(sql)!r}", sql.encode(), name_parameters(parameters or {}))
 
     async def insert(
         self, table: str, rows: Sequence[Sequence[Any]], *, columns: Sequence[str], types: Sequence[str]

@@ -12,9 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 
 from proctor.adapters.clickhouse import results_rows as rows
-from proctor.adapters.clickhouse.client import ClickHouseError, Client, Parameters, open_client
+from proctor.adapters.clickhouse.client import ClickHouseError, Client, open_client
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results_rows import GradeRow, RecordBatch, RunRow, Table
+from proctor.adapters.clickhouse.rowjson import Parameters, Row
 from proctor.adapters.clickhouse.schema import Migration, load_migrations
 from proctor.clock import format_instant
 from proctor.core.ids import AttemptKey
@@ -82,7 +83,7 @@ class ResultsStore:
         version = _now()
         events = [rows.build_event_row(key, event) for key, event in batch.events]
         attempts = [rows.build_attempt_row(record) for record in batch.attempts]
-        blobs: list[rows.Row] = []
+        blobs: list[Row] = []
         size = 0
         for digest, body in batch.blobs.items():
             blobs.append(rows.build_blob_row(digest, body, version=version))
@@ -105,20 +106,8 @@ class ResultsStore:
 
     async def events(self, key: AttemptKey) -> tuple[Event, ...]:
         """Return an attempt's trajectory, in order."""
-        cell = key.cell
-        condition = (
-            "run = {run:String} AND scenario = {scenario:String} AND server = {server:String} "
-            "AND model = {model:String} AND replicate = {replicate:UInt32} AND attempt = {attempt:UInt16}"
-        )
-        parameters: Parameters = {
-            "run": key.run,
-            "scenario": cell.scenario,
-            "server": cell.server,
-            "model": cell.model,
-            "replicate": cell.replicate,
-            "attempt": key.attempt,
-        }
-        found = await self._select(rows.EVENTS, condition, "seq", parameters)
+        condition = " AND ".join(f"{name} = {{{name}:{kind}}}" for name, kind in rows.KEY_COLUMNS)
+        found = await self._select(rows.EVENTS, condition, "seq", key.columns)
         return tuple(rows.parse_event(row) for row in found)
 
     async def blobs(self, digests: Iterable[str]) -> dict[str, bytes]:
@@ -202,10 +191,10 @@ class ResultsStore:
                     "this build of Proctor and the database don't belong together"
                 )
 
-    async def _insert(self, table: Table, values: Sequence[rows.Row]) -> None:
+    async def _insert(self, table: Table, values: Sequence[Row]) -> None:
         await self._connected().insert(table.name, values, columns=table.column_names, types=table.column_types)
 
-    async def _select(self, table: Table, condition: str, order: str, parameters: Parameters) -> list[rows.Row]:
+    async def _select(self, table: Table, condition: str, order: str, parameters: Parameters) -> list[Row]:
         sql = f"SELECT {table.selected} FROM {table.name} FINAL WHERE {condition} ORDER BY {order}"  # noqa: S608 - all constants
         return await self._connected().rows(sql, parameters)
 

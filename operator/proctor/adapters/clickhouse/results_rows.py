@@ -15,13 +15,12 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from proctor.adapters.clickhouse.rowjson import Row
 from proctor.core.digests import digest_bytes
 from proctor.core.ids import AttemptKey, CellKey
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource, AttemptRecord, Limit, Outcome
 from proctor.errors import InvalidInput, Terminal
-
-Row = tuple[Any, ...]
 
 USD_SCALE = 18
 """Digits after the point of a price: a price per million with twelve of them is still exact."""
@@ -128,7 +127,7 @@ class Table:
         return tuple(kind for _, kind in self.columns)
 
 
-_KEY_COLUMNS = (
+KEY_COLUMNS = (
     ("run", "String"),
     ("scenario", "String"),
     ("server", "String"),
@@ -136,6 +135,8 @@ _KEY_COLUMNS = (
     ("replicate", "UInt32"),
     ("attempt", "UInt16"),
 )
+"""Of `AttemptKey.columns`."""
+
 _EVENT_TYPES = {
     "seq": "UInt32",
     "ts": INSTANT,
@@ -169,15 +170,15 @@ _ATTEMPT_TYPES = {
 _EVENT_FIELDS = tuple(item.name for item in fields(Event))
 _ATTEMPT_FIELDS = tuple(item.name for item in fields(AttemptRecord) if item.name != "key")
 
-EVENTS = Table("events", _KEY_COLUMNS + tuple((name, _EVENT_TYPES.get(name, "String")) for name in _EVENT_FIELDS))
+EVENTS = Table("events", KEY_COLUMNS + tuple((name, _EVENT_TYPES.get(name, "String")) for name in _EVENT_FIELDS))
 ATTEMPTS = Table(
-    "attempts", _KEY_COLUMNS + tuple((name, _ATTEMPT_TYPES.get(name, "String")) for name in _ATTEMPT_FIELDS)
+    "attempts", KEY_COLUMNS + tuple((name, _ATTEMPT_TYPES.get(name, "String")) for name in _ATTEMPT_FIELDS)
 )
 BLOBS = Table("blobs", (("digest", "String"), ("size", "UInt64"), ("body", "String"), ("version", "UInt64")))
 GRADES = Table(
     "grades",
     (
-        *_KEY_COLUMNS,
+        *KEY_COLUMNS,
         ("rubric_digest", "String"),
         ("judge_model", "String"),
         ("judge_prompt_digest", "String"),
@@ -225,7 +226,7 @@ def build_event_row(key: AttemptKey, event: Event) -> Row:
     Raises:
         InvalidInput: a value that its column can't hold exactly.
     """
-    values = (*_key_values(key), *(getattr(event, name) for name in _EVENT_FIELDS))
+    values = (*key.columns.values(), *(getattr(event, name) for name in _EVENT_FIELDS))
     return _encode(EVENTS, values, f"event {event.seq} of {key}")
 
 
@@ -236,7 +237,7 @@ def parse_event(row: Row) -> Event:
 
 def build_attempt_row(record: AttemptRecord) -> Row:
     """Return an attempt's row; raises as `build_event_row` does."""
-    values = (*_key_values(record.key), *(getattr(record, name) for name in _ATTEMPT_FIELDS))
+    values = (*record.key.columns.values(), *(getattr(record, name) for name in _ATTEMPT_FIELDS))
     return _encode(ATTEMPTS, values, f"attempt {record.key}")
 
 
@@ -250,7 +251,7 @@ def parse_attempt(row: Row) -> AttemptRecord:
 def build_grade_row(grade: GradeRow, *, version: int) -> Row:
     """Return a grade's row; raises as `build_event_row` does."""
     values = (
-        *_key_values(grade.key),
+        *grade.key.columns.values(),
         grade.rubric_digest,
         grade.judge_model,
         grade.judge_prompt_digest,
@@ -316,13 +317,8 @@ def parse_body(row: Row, store: str) -> tuple[str, bytes]:
 
 def parse_key(row: Row) -> AttemptKey:
     """Read the key columns that begin a row."""
-    run, scenario, server, model, replicate, attempt = row[: len(_KEY_COLUMNS)]
+    run, scenario, server, model, replicate, attempt = row[: len(KEY_COLUMNS)]
     return AttemptKey(run, CellKey(scenario, server, model, replicate), attempt)
-
-
-def _key_values(key: AttemptKey) -> Row:
-    cell = key.cell
-    return (key.run, cell.scenario, cell.server, cell.model, cell.replicate, key.attempt)
 
 
 def _encode(table: Table, values: Row, what: str) -> Row:
@@ -359,7 +355,7 @@ def _encode_decimal(value: Decimal | None, what: str) -> Decimal | None:
 
 def _decode(table: Table, row: Row, enums: Mapping[str, type[StrEnum]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for (name, kind), value in zip(table.columns[len(_KEY_COLUMNS) :], row[len(_KEY_COLUMNS) :], strict=True):
+    for (name, kind), value in zip(table.columns[len(KEY_COLUMNS) :], row[len(KEY_COLUMNS) :], strict=True):
         if kind == INSTANT:
             values[name] = datetime.fromisoformat(value)
         elif kind == AMOUNT:

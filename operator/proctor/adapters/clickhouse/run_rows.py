@@ -1,22 +1,22 @@
 """A run's rows in bulk: a page of many attempts a query, over a plain line to any ClickHouse.
 
-The store's own client imports a driver for a second of processor time, which is half of what comparing two runs may
-take. Pages are cut by the number of events that the attempts say they have, so memory stays bounded whatever a run's
+Pages are cut by the number of events that the attempts say they have, so memory stays bounded whatever a run's
 size, and a page that fails is an error, never a shorter answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from proctor.adapters.clickhouse import results_rows as rows
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.session import HttpSession, escape_parameter
+from proctor.adapters.clickhouse.rowjson import EXACT, Parameters, Row, name_parameters
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.adapters.clickhouse.tool_figures import CELLS_QUERY, TOOLS_QUERY, parse_figures
 from proctor.core.stats.tools import ToolFigures
 from proctor.core.trajectory.events import Event, EventKind, Status
@@ -33,13 +33,8 @@ ItemT = TypeVar("ItemT")
 _EVENT_FIELDS = tuple(item.name for item in fields(Event))
 _KINDS = {kind.value: kind for kind in EventKind}
 _STATUSES = {status.value: status for status in Status}
-_KEY = ("run", "scenario", "server", "model", "replicate", "attempt")
+_KEY = tuple(name for name, _ in rows.KEY_COLUMNS)
 _ORDER = ", ".join(_KEY[1:])
-_FORM: dict[str, int | str] = {
-    "output_format_json_quote_64bit_integers": 0,  # Python's integers lose no digits
-    "output_format_json_quote_decimals": 1,
-    "date_time_output_format": "iso",
-}
 
 
 class RunRows:
@@ -99,7 +94,7 @@ class RunRows:
 
     async def _paged(
         self, select: str, attempts: Sequence[AttemptRecord]
-    ) -> AsyncIterator[tuple[AttemptRecord, list[rows.Row]]]:
+    ) -> AsyncIterator[tuple[AttemptRecord, list[Row]]]:
         span = f"({_ORDER}) BETWEEN {_tuple('first')} AND {_tuple('last')}"
         sql = f"{select} WHERE run = {{run:String}} AND {span} ORDER BY {_ORDER}, seq"
         for page in _cut(attempts, lambda record: record.events, _EVENTS_PER_PAGE):
@@ -107,14 +102,13 @@ class RunRows:
             found = await self._fetch(sql, parameters)
             by_key = {key: list(group) for key, group in groupby(found, key=itemgetter(*range(len(_KEY))))}
             for record in page:
-                yield record, by_key.pop(_key_of(record), [])
+                yield record, by_key.pop(tuple(record.key.columns.values()), [])
 
-    async def _fetch(self, sql: str, parameters: Mapping[str, int | str]) -> list[rows.Row]:
-        named = {f"param_{name}": escape_parameter(value) for name, value in parameters.items()}
-        return await self._session.fetch(sql, {**_FORM, **named})
+    async def _fetch(self, sql: str, parameters: Parameters) -> list[Row]:
+        return await self._session.fetch(sql, {**EXACT, **name_parameters(parameters)})
 
 
-def _parse_event(row: rows.Row) -> Event:
+def _parse_event(row: Row) -> Event:
     """Read an event; written out, because there are tens of thousands of them."""
     values = dict(zip(_EVENT_FIELDS, row[len(_KEY) :], strict=True))
     values["ts"] = datetime.fromisoformat(values["ts"])
@@ -125,17 +119,11 @@ def _parse_event(row: rows.Row) -> Event:
 
 
 def _tuple(side: str) -> str:
-    kinds = ("String", "String", "String", "UInt32", "UInt16")
-    return "(" + ", ".join(f"{{{side}_{name}:{kind}}}" for name, kind in zip(_KEY[1:], kinds, strict=True)) + ")"
+    return "(" + ", ".join(f"{{{side}_{name}:{kind}}}" for name, kind in rows.KEY_COLUMNS[1:]) + ")"
 
 
 def _bound(side: str, record: AttemptRecord) -> dict[str, int | str]:
-    return {f"{side}_{name}": value for name, value in zip(_KEY[1:], _key_of(record)[1:], strict=True)}
-
-
-def _key_of(record: AttemptRecord) -> tuple[Any, ...]:
-    cell = record.key.cell
-    return (record.key.run, cell.scenario, cell.server, cell.model, cell.replicate, record.key.attempt)
+    return {f"{side}_{name}": value for name, value in record.key.columns.items() if name != "run"}
 
 
 def _cut(items: Iterable[ItemT], size_of: Callable[[ItemT], int], limit: int) -> Iterator[list[ItemT]]:

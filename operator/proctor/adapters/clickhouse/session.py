@@ -1,7 +1,7 @@
 """A plain line to a ClickHouse for seeding: statements in, rows out.
 
-Standard library only: seeding sends a few dozen long statements and reads single rows, and a driver costs a second of
-processor time to import, which is a fifth of what a small dataset may take.
+Standard library only, each statement in a thread: seeding sends a few dozen long ones and reads single rows, and what
+keeps connections for many short requests (`client`) is not worth its imports where a small dataset has five seconds.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import json
 import socket
 import ssl
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from typing import Protocol
 from urllib.parse import urlencode
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.rowjson import FORM, parse_rows
 from proctor.errors import DiskFull, Retryable, Terminal
 
 Settings = Mapping[str, int | str]
@@ -83,9 +83,8 @@ class HttpSession:
             Retryable: the server could not be reached, went away, or can't do it now.
             Terminal: the server refused the query.
         """
-        body = await self._send(sql, settings or {}, "JSONCompactEachRow")
-        # One text for all rows: parsing each by itself takes three times as long. Line ends within values are escaped.
-        return [tuple(row) for row in json.loads(b"[" + body.strip().replace(b"\n", b",") + b"]")]
+        body = await self._send(sql, settings or {}, FORM)
+        return parse_rows(body)
 
     async def _send(self, sql: str, settings: Settings, form: str) -> bytes:
         connection = self._connect()
@@ -120,13 +119,6 @@ class HttpSession:
         connection.request("POST", f"/?{query}", body=sql.encode(), headers=headers)
         response = connection.getresponse()
         return response.status, response.headers.get("X-ClickHouse-Exception-Code", ""), response.read()
-
-
-def escape_parameter(value: int | str) -> int | str:
-    """Return a value as a query's parameter is sent: parameters are read as fields of tab-separated text."""
-    if isinstance(value, int):
-        return value
-    return value.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
 
 
 def _cut(body: bytes) -> str:

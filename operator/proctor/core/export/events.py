@@ -14,16 +14,7 @@ _FIELDS = tuple(field.name for field in fields(Event))
 
 def build_event_json(key: AttemptKey, event: Event) -> dict[str, Any]:
     """Return an event with the attempt that it belongs to."""
-    cell = key.cell
     values = {name: getattr(event, name) for name in _FIELDS}
     values["ts"] = format_instant(event.ts)
     values["usd"] = None if event.usd is None else format(event.usd, "f")
-    return {
-        "run": key.run,
-        "scenario": cell.scenario,
-        "server": cell.server,
-        "model": cell.model,
-        "replicate": cell.replicate,
-        "attempt": key.attempt,
-        **values,
-    }
+    return {**key.columns, **values}
