@@ -201,7 +201,8 @@ RUNS = Table(
     ),
 )
 
-_EVENT_ENUMS: dict[str, type[StrEnum]] = {"kind": EventKind, "status": Status}
+_KINDS = {kind.value: kind for kind in EventKind}
+_STATUSES = {status.value: status for status in Status}
 _ATTEMPT_ENUMS: dict[str, type[StrEnum]] = {"outcome": Outcome, "limit": Limit, "answer_source": AnswerSource}
 
 
@@ -231,8 +232,13 @@ def build_event_row(key: AttemptKey, event: Event) -> Row:
 
 
 def parse_event(row: Row) -> Event:
-    """Read what `build_event_row` wrote, without its key."""
-    return Event(**_decode(EVENTS, row, _EVENT_ENUMS))
+    """Read what `build_event_row` wrote, without its key; written out, because there are tens of thousands of them."""
+    values = dict(zip(_EVENT_FIELDS, row[len(KEY_COLUMNS) :], strict=True))
+    values["ts"] = datetime.fromisoformat(values["ts"])
+    values["kind"] = _KINDS[values["kind"]]
+    values["status"] = _STATUSES[values["status"]]
+    values["usd"] = _parse_amount(values["usd"])
+    return Event(**values)
 
 
 def build_attempt_row(record: AttemptRecord) -> Row:
@@ -359,12 +365,11 @@ def _decode(table: Table, row: Row, enums: Mapping[str, type[StrEnum]]) -> dict[
         if kind == INSTANT:
             values[name] = datetime.fromisoformat(value)
         elif kind == AMOUNT:
-            values[name] = parse_amount(value)
+            values[name] = _parse_amount(value)
         else:
             values[name] = enums[name](value) if name in enums and value else value
     return values
 
 
-def parse_amount(text: str | None) -> Decimal | None:
-    """Read an amount."""
+def _parse_amount(text: str | None) -> Decimal | None:
     return None if text is None else Decimal(text)

@@ -7,8 +7,7 @@ size, and a page that fails is an error, never a shorter answer.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
-from datetime import datetime
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
@@ -19,7 +18,7 @@ from proctor.adapters.clickhouse.rowjson import EXACT, Parameters, Row, name_par
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.adapters.clickhouse.tool_figures import CELLS_QUERY, TOOLS_QUERY, parse_figures
 from proctor.core.stats.tools import ToolFigures
-from proctor.core.trajectory.events import Event, EventKind, Status
+from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 
 _EVENTS_PER_PAGE = 4_000
@@ -30,9 +29,6 @@ _DIGESTS_PER_QUERY = 1_000
 
 ItemT = TypeVar("ItemT")
 
-_EVENT_FIELDS = tuple(item.name for item in fields(Event))
-_KINDS = {kind.value: kind for kind in EventKind}
-_STATUSES = {status.value: status for status in Status}
 _KEY = tuple(name for name, _ in rows.KEY_COLUMNS)
 _ORDER = ", ".join(_KEY[1:])
 
@@ -67,7 +63,7 @@ class RunRows:
         """
         select = f"SELECT {rows.EVENTS.selected} FROM events FINAL"  # noqa: S608 - all constants
         async for record, found in self._paged(select, attempts):
-            yield record, tuple(_parse_event(row) for row in found)
+            yield record, tuple(rows.parse_event(row) for row in found)
 
     async def tool_figures(self, run: str) -> tuple[ToolFigures, ...]:
         """Return what each tool of each arm showed, over the counting attempt of each cell; controls are left out."""
@@ -106,16 +102,6 @@ class RunRows:
 
     async def _fetch(self, sql: str, parameters: Parameters) -> list[Row]:
         return await self._session.fetch(sql, {**EXACT, **name_parameters(parameters)})
-
-
-def _parse_event(row: Row) -> Event:
-    """Read an event; written out, because there are tens of thousands of them."""
-    values = dict(zip(_EVENT_FIELDS, row[len(_KEY) :], strict=True))
-    values["ts"] = datetime.fromisoformat(values["ts"])
-    values["kind"] = _KINDS[values["kind"]]
-    values["status"] = _STATUSES[values["status"]]
-    values["usd"] = rows.parse_amount(values["usd"])
-    return Event(**values)
 
 
 def _tuple(side: str) -> str:
