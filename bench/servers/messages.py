@@ -13,6 +13,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from framing import serve
+
 PIECE = 200
 USAGE = {"input_tokens": 10, "output_tokens": 5}
 
@@ -48,34 +50,20 @@ def render(name: str, **fields: object) -> bytes:
     return b"%x\r\n%b\r\n" % (len(event), event)
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer the requests of one connection."""
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            lines = head.lower().split(b"\r\n")
-            length = next((int(line[15:]) for line in lines if line.startswith(b"content-length:")), 0)
-            body = json.loads(await reader.readexactly(length))
-            size = int(body["messages"][-1]["content"])
-            if not body.get("stream"):
-                reply = json.dumps(build_message("x" * size)).encode()
-                head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply)
-                writer.write(head + reply)
-                continue
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-            for event in build_events(size):
-                writer.write(event)
-                await writer.drain()
-            writer.write(b"0\r\n\r\n")
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+async def answer(_head: bytes, request: bytes, writer: asyncio.StreamWriter) -> None:
+    body = json.loads(request)
+    size = int(body["messages"][-1]["content"])
+    if not body.get("stream"):
+        reply = json.dumps(build_message("x" * size)).encode()
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(reply)
+        writer.write(head + reply)
+        return
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    for event in build_events(size):
+        writer.write(event)
+        await writer.drain()
+    writer.write(b"0\r\n\r\n")
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(answer, 0))

@@ -16,6 +16,8 @@ import urllib.error
 import urllib.request
 from typing import Any
 
+from framing import serve
+
 TOOL = {
     "name": "query",
     "description": "Runs one SELECT and returns its rows.",
@@ -38,7 +40,7 @@ def run_query(sql: str) -> dict[str, Any]:
         return {"content": [{"type": "text", "text": str(error)}], "isError": True}
 
 
-async def answer(message: dict[str, Any]) -> dict[str, Any] | None:
+async def handle(message: dict[str, Any]) -> dict[str, Any] | None:
     match message["method"]:
         case "initialize":
             return {
@@ -58,35 +60,20 @@ async def answer(message: dict[str, Any]) -> dict[str, Any] | None:
     return {} if "id" in message else None
 
 
-async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer the requests of one connection."""
-    try:
-        while True:
-            head = await reader.readuntil(b"\r\n\r\n")
-            lines = head.lower().split(b"\r\n")
-            length = next((int(line[15:]) for line in lines if line.startswith(b"content-length:")), 0)
-            body = await reader.readexactly(length)
-            if not head.startswith(b"POST"):
-                status = b"200 OK" if head.startswith(b"DELETE") else b"405 No"
-                writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n")
-                continue
-            message = json.loads(body)
-            result = await answer(message)
-            if result is None:
-                writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
-                continue
-            payload = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
-            head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s\r\n"
-            writer.write(head + b"content-length: %d\r\n\r\n" % len(payload) + payload)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-
-
-async def main() -> None:
-    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+async def answer(head: bytes, body: bytes, writer: asyncio.StreamWriter) -> None:
+    if not head.startswith(b"POST"):
+        status = b"200 OK" if head.startswith(b"DELETE") else b"405 No"
+        writer.write(b"HTTP/1.1 " + status + b"\r\ncontent-length: 0\r\n\r\n")
+        return
+    message = json.loads(body)
+    result = await handle(message)
+    if result is None:
+        writer.write(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+        return
+    payload = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
+    start = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s\r\n"
+    writer.write(start + b"content-length: %d\r\n\r\n" % len(payload) + payload)
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    asyncio.run(serve(answer, int(sys.argv[1])))
