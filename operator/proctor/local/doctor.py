@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import platform
 import shutil
@@ -25,6 +24,7 @@ from proctor.adapters.sandbox.commands import find_program
 from proctor.core.reports.machine import Finding, State
 from proctor.errors import InvalidInput, ProctorError
 from proctor.local.engine import Access, Engine
+from proctor.local.engine.serve import LEAST_LANDLOCK, landlock_version
 from proctor.local.locks import read_holder
 from proctor.local.secrets import ANTHROPIC_VARIABLE
 
@@ -39,8 +39,6 @@ _LEAST_MEMORY = 2 * _GIB
 """Two engines, the gateway, the grader, two agents and two servers of the quickstart took 1.6 GiB."""
 _LEAST_DISK = 1 * _GIB
 """The quickstart's dataset takes 60 MB, one at full scale 4 GB."""
-_LANDLOCK_CREATE, _LANDLOCK_VERSION = 444, 1
-_LEAST_LANDLOCK = 2
 _NEW_KERNEL = "run it on Linux 5.19 or later with CONFIG_SECURITY_LANDLOCK, and landlock in lsm="
 
 
@@ -159,8 +157,8 @@ def _look_at_lock(data_dir: Path) -> Finding:
 
 
 def _look_at_landlock() -> Finding:
-    version = ctypes.CDLL(None, use_errno=True).syscall(_LANDLOCK_CREATE, None, 0, _LANDLOCK_VERSION)
-    if version < _LEAST_LANDLOCK:
+    version = landlock_version()
+    if version < LEAST_LANDLOCK:
         what = f"kernel {platform.release()} can't keep an engine from reading this machine's files"
         return Finding("landlock", State.LACKS, what, _NEW_KERNEL)
     return Finding("landlock", State.OK, f"version {version}, kernel {platform.release()}")

@@ -31,7 +31,8 @@ from types import FrameType, ModuleType
 from typing import Any
 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446  # the same numbers on every architecture
-_LEAST_ABI = 2  # the first one under which files can be moved between folders
+LEAST_LANDLOCK = 2  # the first version under which files can be moved between folders
+_ASK_VERSION = 1
 _PR_SET_NO_NEW_PRIVS = 38
 _WRITE_FILE, _READ_FILE, _REMOVE_FILE, _MAKE_FILE, _TRUNCATE = 1 << 1, 1 << 2, 1 << 5, 1 << 8, 1 << 14
 _CONNECT_TCP = 1 << 1
@@ -176,17 +177,22 @@ def _lock(path: Path) -> int:
     return descriptor
 
 
+def landlock_version() -> int:
+    """Return what of Landlock this kernel has; below 1 if nothing."""
+    return int(_LIBC.syscall(_LANDLOCK_CREATE, None, 0, _ASK_VERSION))
+
+
 def _prepare_confinement(data: Path, private: Path, log: Path, *, must: bool) -> int | None:
     """Return a set of Landlock rules: what the engine may touch; None where the kernel can't hold it to them."""
     ready = private / _READY
     ready.unlink(missing_ok=True)
     os.mkfifo(ready, 0o600)
-    abi = _LIBC.syscall(_LANDLOCK_CREATE, None, 0, 1)
-    if abi < _LEAST_ABI:
+    abi = landlock_version()
+    if abi < LEAST_LANDLOCK:
         if must:
             raise _StartError("this kernel can't confine the engine to its files (Landlock, Linux 5.19 or later)")
         return None
-    everything = (1 << 13 if abi == _LEAST_ABI else 1 << 14) * 2 - 1
+    everything = (1 << 13 if abi == LEAST_LANDLOCK else 1 << 14) * 2 - 1
     rules: int = _LIBC.syscall(
         _LANDLOCK_CREATE, struct.pack("<QQ", everything, _CONNECT_TCP), 16 if abi >= _NET_ABI else 8, 0
     )
