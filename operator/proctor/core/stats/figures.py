@@ -11,6 +11,7 @@ from itertools import combinations
 from proctor.core.ids import Arm
 from proctor.core.stats.intervals import estimate_mean, pooled_deviation, unsize
 from proctor.core.stats.observations import SCORE, TINY, ArmFigures, CellFate, GateRules, Interval, Observation
+from proctor.core.stats.quantiles import ONE_SIDE
 
 ALIKE = 0.1
 """Two replicates are consistent when their scores differ by less than this."""
@@ -69,7 +70,7 @@ def _summarise(arm: Arm, scenario: str | None, cells: Sequence[Observation], rul
     return ArmFigures(
         arm=arm,
         scenario=scenario,
-        score=_score_of(cells, strata, rules),
+        score=estimate_score(cells, strata, seed=rules.seed, scripted=rules.is_scripted(arm), tail=rules.tail),
         spread=pooled_deviation(strata),
         consistency=consistency_of(strata),
         pass_k=pass_k_of(strata, rules.success_at),
@@ -83,12 +84,21 @@ def _summarise(arm: Arm, scenario: str | None, cells: Sequence[Observation], rul
     )
 
 
-def _score_of(cells: Sequence[Observation], strata: list[list[float]], rules: GateRules) -> Interval | None:
+def estimate_score(
+    cells: Sequence[Observation], strata: list[list[float]], *, seed: int, scripted: bool, tail: float = ONE_SIDE
+) -> Interval | None:
+    """Return the score of one arm's cells with its interval; None without a graded cell.
+
+    Args:
+        cells: the arm's.
+        strata: their scores by scenario; where a scenario has none, nothing is said about chance.
+        seed: of resampling.
+        scripted: the arm's model has no chance in it.
+        tail: one-sided chance that the interval misses.
+    """
     if not strata:
         return None
-    score = estimate_mean(
-        strata, SCORE, seed=rules.seed, scripted=rules.is_scripted(cells[0].cell.arm), tail=rules.tail
-    )
+    score = estimate_mean(strata, SCORE, seed=seed, scripted=scripted, tail=tail)
     return score if len(strata) == len({cell.cell.scenario for cell in cells}) else unsize(score, SCORE)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from proctor.core.ids import Arm
-from proctor.core.stats.figures import strata_of
+from proctor.core.stats.figures import estimate_score, strata_of
 from proctor.core.stats.intervals import estimate_mean, permutation_p, unsize
-from proctor.core.stats.observations import DIFFERENCE, SCORE, Interval, Observation
+from proctor.core.stats.observations import DIFFERENCE, Interval, Observation
 from proctor.core.stats.quantiles import holm
 
 
@@ -90,8 +90,4 @@ def _scores(observations: Sequence[Observation]) -> Mapping[tuple[str, int], flo
 
 
 def _score_of(cells: Sequence[Observation], *, seed: int, scripted: bool) -> Interval | None:
-    strata = strata_of(cells)
-    if not strata:
-        return None
-    score = estimate_mean(strata, SCORE, seed=seed, scripted=scripted)
-    return score if len(strata) == len({one.cell.scenario for one in cells}) else unsize(score, SCORE)
+    return estimate_score(cells, strata_of(cells), seed=seed, scripted=scripted)
