@@ -14,7 +14,7 @@ from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.local.engine import Engine
 from support.results import make_attempt, make_batch
 
-pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
 PAGE = (Path(__file__).parents[3] / "docs" / "results.md").read_text()
 

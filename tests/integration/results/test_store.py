@@ -21,7 +21,7 @@ from proctor.local.engine import Access, Engine
 from support.engines import SMALL
 from support.results import ANCHOR, make_attempt, make_blobs, make_event, make_key
 
-pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
 HOSTILE = "\ud800 \x00 'quoted' \\ {{7*7}} 日本 \x1b[31m"
 
