@@ -53,7 +53,7 @@ bench: $(VENV)/.dev ## Print the figures of bench/README.md, measured on this ma
 
 constraints: $(VENV)/bin/uv ## Pin every dependency of a dependency anew
 	$(UV) pip compile -q --no-emit-index-url --no-header --no-annotate --universal --python-version 3.11 \
-	  --extra local --group dev pyproject.toml -o constraints.txt
+	  --extra local --extra operator --extra web --group dev pyproject.toml -o constraints.txt
 
 clean: ## Remove the environment and everything built; data and results stay where they are
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
@@ -70,7 +70,7 @@ $(VENV)/.local: pyproject.toml constraints.txt | $(UV)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.local
-	$(UV) pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[local]' --group dev
+	$(UV) pip install -q --compile-bytecode --python $(BIN)/python -c constraints.txt -e '.[local,operator,web]' --group dev
 	@touch $@
 
 # Into the environment, so that a checkout stays clean and `make clean` removes it.

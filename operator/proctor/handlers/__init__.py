@@ -1,0 +1,1 @@
+"""The operator's skin over kopf."""

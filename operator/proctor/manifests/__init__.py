@@ -1,0 +1,1 @@
+"""Kubernetes objects, built by pure functions as plain dicts."""

@@ -1,0 +1,1 @@
+"""The verdict and the report over HTTP."""
