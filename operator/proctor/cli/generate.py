@@ -27,6 +27,12 @@ def _crds() -> Files:
         yield f"crds/{name}", text
 
 
+def _chart() -> Files:
+    from proctor.api.generation.chart import render_chart_crds
+
+    yield from render_chart_crds()
+
+
 def _manifest_reference() -> Files:
     from proctor.api.generation.reference import render_reference
     from proctor.api.run import EvalRun
@@ -63,10 +69,16 @@ def _cli_reference() -> Files:
     yield "docs/reference/cli.md", render_cli(app)
 
 
-GENERATORS: tuple[Callable[[], Files], ...] = (_crds, _manifest_reference, _scenario_reference, _cli_reference)
+GENERATORS: tuple[Callable[[], Files], ...] = (
+    _crds,
+    _chart,
+    _manifest_reference,
+    _scenario_reference,
+    _cli_reference,
+)
 """One per source; add a line for another."""
 
-OWNED = ("crds", "docs/reference")
+OWNED = ("crds", "docs/reference", "helm/proctor/templates/crds")
 """Folders that hold generated files only: what no generator writes any more is removed."""
 
 
@@ -74,7 +86,7 @@ def generate(
     root: Annotated[Path, typer.Option(help="The repository's root.")] = Path(),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; print differences and exit 1.")] = False,
 ) -> None:
-    """Write crds/ and docs/reference/ from the types. Exit codes: 0 current or written, 1 they differ."""
+    """Write crds/, docs/reference/ and what the chart has of them from the types. Exit codes: 0 current or written, 1 they differ."""
     with explained():
         wanted = {path: text for generator in GENERATORS for path, text in generator()}
         stale = [path for path in _existing(root) if path not in wanted]
