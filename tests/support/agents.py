@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.adapters.control import Door, OpenProgress
 from proctor.adapters.sandbox.sandboxed import launch
 from proctor.adapters.sandbox.spec import SandboxSpec
 from proctor.core.trajectory.events import Status
 from proctor.core.trajectory.outcome import AttemptRecord
-from proctor.local.control import Door, OpenProgress
 from proctor.local.launching import Patience
 from support.mcp import Cell, make_server, open_cell
 

@@ -12,7 +12,7 @@ from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
 from proctor.errors import InvalidInput, Retryable, Terminal
 from proctor.local.background import Background
-from proctor.local.control import Door
+from proctor.adapters.control import Door
 from proctor.local.gateway import Gateway
 from proctor.local.journal import AttemptJournal
 from proctor.reconcile.observed import AttemptSeen, AttemptState

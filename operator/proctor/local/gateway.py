@@ -16,7 +16,7 @@ from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 from proctor.local.background import Background
 from proctor.local.children import Child
-from proctor.local.control import POLL_SECONDS, Door, GatewayControl, OpenProgress
+from proctor.adapters.control import POLL_SECONDS, Door, GatewayControl, OpenProgress
 from proctor.reconcile.observed import GatewaySeen, ProbeSeen, Readiness
 
 _START_SECONDS = 60.0

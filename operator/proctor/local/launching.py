@@ -20,7 +20,7 @@ from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ProcessExit
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.agents import AgentLauncher, RunningAgent
-from proctor.local.control import Door, OpenProgress
+from proctor.adapters.control import Door, OpenProgress
 from proctor.local.request import RunRequest, SandboxChoice
 
 BuildSpec = Callable[[Door], SandboxSpec]

@@ -17,7 +17,7 @@ from proctor.core.scenarios.answer import AnswerKey, load_answer
 from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import POLICIES_FILE, load_policies
 from proctor.errors import InvalidInput
-from proctor.local.control import Door
+from proctor.adapters.control import Door
 from proctor.local.launching import build_agent, search_path
 from proctor.local.request import RunRequest, SandboxChoice
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from proctor.adapters.control import OpenProgress
 from proctor.adapters.sandbox.agents import AgentPlace
 from proctor.adapters.sandbox.own_agents import OwnAgent, own_agent_spec
 from proctor.adapters.sandbox.places import own_places
 from proctor.adapters.sandbox.spec import Isolation, SandboxSpec
 from proctor.api.suite import EvalSuite
 from proctor.errors import InvalidInput
-from proctor.local.control import OpenProgress
 from proctor.local.launching import Patience
 from support.local_runs import make_suite
 

@@ -1,4 +1,4 @@
-"""Client of the gateway's control doors."""
+"""Client of the gateway's control doors, over its socket or over the network."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ class OpenProgress:
     """How far an open attempt is, as its gateway counts it.
 
     Attributes:
+        requests: requests seen at any of its doors.
         turns: model calls answered.
         tool_calls: tool calls.
         waited_us: microseconds spent waiting for an overloaded provider.
@@ -39,6 +40,7 @@ class OpenProgress:
         answered: it has sent an answer.
     """
 
+    requests: int = 0
     turns: int = 0
     tool_calls: int = 0
     waited_us: int = 0
@@ -47,17 +49,18 @@ class OpenProgress:
 
 
 class GatewayControl:
-    """Speaks to the control doors over their socket.
+    """Speaks to the control doors.
 
     Args:
-        socket: the control socket.
+        where: the control socket, or the address as ``http://host:port``.
         token: the operator's token.
     """
 
-    def __init__(self, socket: Path, token: str) -> None:
+    def __init__(self, where: Path | str, token: str) -> None:
+        socket = str(where) if isinstance(where, Path) else None
         self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(socket)),
-            base_url="http://gateway",
+            transport=httpx.AsyncHTTPTransport(uds=socket),
+            base_url="http://gateway" if isinstance(where, Path) else where,
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(_CALL_SECONDS, connect=_CONNECT_SECONDS),
             trust_env=False,
@@ -121,6 +124,7 @@ class GatewayControl:
         answer = await self._call("GET", "/runs/progress")
         return {
             seen["id"]: OpenProgress(
+                requests=seen["requests"],
                 turns=seen["turns"],
                 tool_calls=seen["toolCalls"],
                 waited_us=seen["waitedUs"],
