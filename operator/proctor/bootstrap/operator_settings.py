@@ -86,16 +86,27 @@ class PodDefaults(Closed):
     user_namespace: Flag = Field(default=False, description="Root inside is nobody outside; needs a cluster that can.")
 
 
-class Egress(Closed):
+class Proxy(Closed):
     """How providers are reached."""
 
-    https_proxy: _Url | None = Field(default=None, description="Proxy for requests to providers.")
+    https: _Url | None = Field(default=None, description="Proxy for requests to providers.")
     no_proxy: Annotated[str, StringConstraints(max_length=2000)] = Field(
         default="", description="Hosts that are reached without it."
     )
-    ca_bundle: Annotated[str, StringConstraints(max_length=200_000)] = Field(
-        default="", description="PEM certificates to trust instead of the system's."
+
+    @field_validator("https", mode="before")
+    @classmethod
+    def _read_empty(cls, value: object) -> object:
+        return value or None
+
+
+class CaBundle(Closed):
+    """PEM certificates to trust instead of the system's."""
+
+    config_map: Annotated[str, StringConstraints(max_length=253)] = Field(
+        default="", description="ConfigMap in the operator's namespace; empty for none."
     )
+    key: Annotated[str, StringConstraints(max_length=253)] = Field(default="ca.crt", description="Key in it.")
 
 
 class OperatorSettings(Closed):
@@ -117,7 +128,8 @@ class OperatorSettings(Closed):
     image_pull_secrets: Annotated[tuple[ObjectName, ...], Field(max_length=8)] = Field(
         default=(), description="Secrets in a run's namespace for pulling images."
     )
-    egress: Egress = Field(default=Egress(), description="How providers are reached.")
+    proxy: Proxy = Field(default=Proxy(), description="How providers are reached.")
+    ca_bundle: CaBundle = Field(default=CaBundle(), description="Whom providers' certificates are checked against.")
     metrics_port: Port = Field(default=9090, description="Where Prometheus scrapes.")
     health_port: Port = Field(default=8080, description="Where the kubelet asks whether the operator lives.")
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from proctor.adapters.control import Door
 from proctor.clock import Clock, utc_now
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
 from proctor.errors import InvalidInput, Retryable, Terminal
 from proctor.local.background import Background
-from proctor.adapters.control import Door
 from proctor.local.gateway import Gateway
 from proctor.local.journal import AttemptJournal
 from proctor.reconcile.observed import AttemptSeen, AttemptState

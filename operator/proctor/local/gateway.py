@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.adapters.control import POLL_SECONDS, Door, GatewayControl, OpenProgress
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 from proctor.local.background import Background
 from proctor.local.children import Child
-from proctor.adapters.control import POLL_SECONDS, Door, GatewayControl, OpenProgress
 from proctor.reconcile.observed import GatewaySeen, ProbeSeen, Readiness
 
 _START_SECONDS = 60.0

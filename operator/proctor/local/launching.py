@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from proctor.adapters.control import Door, OpenProgress
 from proctor.adapters.sandbox.agents import AgentPlace, agent_spec
 from proctor.adapters.sandbox.claude_code import claude_code_spec, find_claude_code
 from proctor.adapters.sandbox.own_agents import OwnAgent, own_agent_spec
@@ -20,7 +21,6 @@ from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ProcessExit
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.agents import AgentLauncher, RunningAgent
-from proctor.adapters.control import Door, OpenProgress
 from proctor.local.request import RunRequest, SandboxChoice
 
 BuildSpec = Callable[[Door], SandboxSpec]

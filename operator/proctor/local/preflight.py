@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from proctor.adapters.control import Door
 from proctor.adapters.sandbox.availability import sandbox_available
 from proctor.adapters.sandbox.commands import find_program
 from proctor.api.locality import unsupported_locally
@@ -17,7 +18,6 @@ from proctor.core.scenarios.answer import AnswerKey, load_answer
 from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import POLICIES_FILE, load_policies
 from proctor.errors import InvalidInput
-from proctor.adapters.control import Door
 from proctor.local.launching import build_agent, search_path
 from proctor.local.request import RunRequest, SandboxChoice
 
