@@ -10,10 +10,11 @@ from typing import Any, assert_never
 
 from pydantic import ValidationError
 
-from proctor.adapters.mcp.launch import PlainLauncher, ServerLauncher
+from proctor.adapters.mcp.launch import NoLauncher, PlainLauncher, ServerLauncher
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
+from proctor.bootstrap.engine_watch import EngineAddress, EngineWatch
 from proctor.bootstrap.gateway_config import GatewayConfig, SandboxMode
 from proctor.bootstrap.record_store import Sink, open_sink
 from proctor.bootstrap.server_launcher import SandboxLauncher
@@ -96,6 +97,11 @@ async def _open_launcher(config: GatewayConfig, stack: AsyncExitStack) -> tuple[
     match config.sandbox:
         case SandboxMode.NONE:
             return PlainLauncher(), lambda _: 0
+        case SandboxMode.ELSEWHERE:
+            logins = {name: parts.dataset for name, parts in config.scenarios.items()}
+            watch = EngineWatch({name: EngineAddress(at.host, at.port, at.secure) for name, at in logins.items()})
+            await stack.enter_async_context(watch.watching())
+            return NoLauncher(), watch.losses
         case SandboxMode.BWRAP:
             addresses = {name: (parts.dataset.host, parts.dataset.port) for name, parts in config.scenarios.items()}
             private = (*config.private_dirs, config.spool_dir, config.sockets_dir)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -43,6 +46,8 @@ class SandboxMode(StrEnum):
 
     BWRAP = "bwrap"
     NONE = "none"
+    ELSEWHERE = "elsewhere"
+    """They run in pods of their own; this process starts nothing."""
 
 
 class DatasetLogin(_Section):
@@ -102,6 +107,15 @@ class TcpListen(_Section):
     port: _Port
 
 
+class ToolboxAddress(_Section):
+    """Where a server under test listens for the cells of one scenario."""
+
+    server: _Text
+    scenario: _Text
+    host: _Text
+    port: _Port
+
+
 class GatewayConfig(_Section):
     """All that a gateway needs.
 
@@ -118,6 +132,7 @@ class GatewayConfig(_Section):
         sockets_dir: a folder of the gateway's own, with a short path.
         listen: a TCP port beside the sockets.
         sandbox: how commands of servers under test are run.
+        toolboxes: where servers run that this process does not start.
         private_dirs: folders that servers under test must not see: data, scenarios.
         allowed_hosts: hosts to which models' requests may go, as ``host`` or ``host:port``.
         retry: how long an overloaded provider is waited for.
@@ -136,10 +151,18 @@ class GatewayConfig(_Section):
     sockets_dir: Path
     listen: TcpListen | None = None
     sandbox: SandboxMode = SandboxMode.BWRAP
+    toolboxes: tuple[ToolboxAddress, ...] = ()
     private_dirs: tuple[Path, ...] = ()
     allowed_hosts: tuple[str, ...] = DEFAULT_ALLOWED_HOSTS
     retry: RetryCaps = RetryCaps()
     host_names: tuple[str, ...] = ()
+
+    def _check_toolboxes(self) -> None:
+        known = {(toolbox.server, toolbox.scenario) for toolbox in self.toolboxes}
+        ours = (server.name for server in self.suite.servers if server.http is None or server.http.url is None)
+        for pair in product(ours, (scenario.name for scenario in self.suite.scenarios)):
+            if pair not in known:
+                raise ValueError(f"toolboxes: server {pair[0]} has none for scenario {pair[1]}")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -151,6 +174,8 @@ class GatewayConfig(_Section):
         missing = {scenario.name for scenario in self.suite.scenarios} - set(self.scenarios)
         if missing:
             raise ValueError(f"scenarios: {', '.join(sorted(missing))} of the suite is missing: give its brief")
+        if self.sandbox is SandboxMode.ELSEWHERE:
+            self._check_toolboxes()
         odd = [host for host in (*self.allowed_hosts, *self.host_names) if not _HOST.match(host)]
         if odd:
             raise ValueError(f"{odd[0]!r} is no host name: write host or host:port")
@@ -163,8 +188,24 @@ def parse_gateway_config(line: bytes) -> GatewayConfig:
     Raises:
         InvalidInput: a field is missing or wrong; the message names it, and never its value.
     """
-    try:
+    with _naming_fields():
         return GatewayConfig.model_validate_json(line)
+
+
+def check_gateway_config(values: Mapping[str, Any]) -> GatewayConfig:
+    """Make a configuration from its parts.
+
+    Raises:
+        InvalidInput: as `parse_gateway_config`.
+    """
+    with _naming_fields():
+        return GatewayConfig.model_validate(values)
+
+
+@contextmanager
+def _naming_fields() -> Iterator[None]:
+    try:
+        yield
     except ValidationError as error:
         problems = (
             f"{'.'.join(str(part) for part in problem['loc']) or 'configuration'}: {problem['msg']}"

@@ -1,37 +1,52 @@
-"""`python -m proctor.gateway`: configuration on standard input; when that closes, the gateway ends."""
+"""`python -m proctor.gateway`: configuration on standard input; when that closes, the gateway ends.
+
+In a pod it is `python -m proctor.gateway --mounted DIR`: configuration from mounted files; SIGTERM ends it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import os
 import resource
 import sys
 import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 from proctor.bootstrap.gateway_config import GatewayConfig, parse_gateway_config
 from proctor.bootstrap.logging import set_up_logging
-from proctor.errors import InvalidInput, ProctorError
+from proctor.errors import InvalidInput, ProctorError, Retryable
 
 _MAX_CONFIG_BYTES = 64 * 1024 * 1024
 _USAGE = 64
+_RETRY = 75
+"""sysexits' EX_TEMPFAIL: a store that is away may be back at the next start."""
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a gateway; return its exit code."""
     set_up_logging()
+    parser = argparse.ArgumentParser(prog="python -m proctor.gateway", allow_abbrev=False)
+    parser.add_argument("--mounted", type=Path, metavar="DIR", help="a pod's mounted configuration")
+    mounted: Path | None = parser.parse_args(arguments).mounted
     # All sandboxes' connections end here; a soft limit is for programs that can't count beyond 1024.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
-        config = _read_config(sys.stdin.buffer)
-        asyncio.run(_run(config))
+        if mounted is not None:
+            from proctor.bootstrap.mounted_gateway import read_gateway_config
+
+            asyncio.run(_run(read_gateway_config(mounted), watched=None))
+        else:
+            asyncio.run(_run(_read_config(sys.stdin.buffer), watched=sys.stdin.buffer))
     except InvalidInput as error:
         print(error, file=sys.stderr)  # noqa: T201 - whoever starts the process reads why it did not run
         return _USAGE
     except ProctorError as error:
         print(error, file=sys.stderr)  # noqa: T201 - as above
-        return 1
+        return _RETRY if isinstance(error, Retryable) else 1
     return 0
 
 
@@ -42,14 +57,15 @@ def _read_config(stdin: BinaryIO) -> GatewayConfig:
     return parse_gateway_config(line)
 
 
-async def _run(config: GatewayConfig) -> None:
+async def _run(config: GatewayConfig, *, watched: BinaryIO | None) -> None:
     from proctor.gateway.serving import serve
 
     ended = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    # A thread, because standard input may be a file or a terminal, which no event loop can watch; a daemon, because
-    # it may still be reading when the gateway ends for another reason.
-    threading.Thread(target=_watch, args=(sys.stdin.buffer, loop, ended), daemon=True).start()
+    if watched is not None:
+        loop = asyncio.get_running_loop()
+        # A thread, because standard input may be a file or a terminal, which no event loop can watch; a daemon,
+        # because it may still be reading when the gateway ends for another reason.
+        threading.Thread(target=_watch, args=(watched, loop, ended), daemon=True).start()
     await serve(config, ended=ended)
 
 

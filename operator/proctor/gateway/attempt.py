@@ -153,6 +153,11 @@ class Attempt:
             self.at_work -= 1
             self._seen_ns = self.monotonic_ns()
 
+    def bind(self, source: str) -> None:
+        """Note who sent the first request; only now the agent's time begins, however long its sandbox took to come."""
+        self.source = source
+        self.started_ns = self.monotonic_ns()
+
     def start(self) -> Span:
         """Note that something begins; hand the span to `record` when it is over."""
         return self.recorder.start()

@@ -69,26 +69,30 @@ class Attempts:
             attempt.deny(Refused(RefusalCode.MALFORMED, "no HTTP request", status=400))
 
     async def open(self, cell: CellKey, attempt: int, *, deadline_seconds: int) -> OpenedAttempt:
-        """Open an attempt and its socket.
+        """Open an attempt and its socket; one that is open and of which nothing was heard is told again.
 
         Raises:
             InvalidInput: the suite has no such cell, or this attempt was opened before.
             Terminal: its socket can't be made.
         """
         key = AttemptKey(self._context.run, cell, attempt)
+        known = self._open.get(key.opaque_id)
+        if known is not None and known.source is None:
+            # Whoever asked may have died before the answer reached it.
+            return self._describe(known)
         if key.opaque_id in self._used:
             raise InvalidInput(f"opening attempt {key}: it was opened before; a new try needs a new number")
         opened = build_attempt(self._context, key, deadline_seconds=deadline_seconds)
         self._used.add(key.opaque_id)
         try:
-            socket = await self._listeners.open(key.opaque_id)
+            await self._listeners.open(key.opaque_id)
         except OSError as error:
             await _close_sides(opened)
             raise Terminal(f"opening attempt {key}: its socket can't be made: {error.strerror}") from error
         opened.record(kind=EventKind.ATTEMPT_OPENED)
         self._open[key.opaque_id] = opened
         logger.info("attempt opened", extra=_names(key))
-        return OpenedAttempt(key.opaque_id, build_token(self._context.run_key, opened.spec.claims), str(socket))
+        return self._describe(opened)
 
     async def end(self, opaque_id: str, process: ProcessExit) -> None:
         """End an attempt: its token and socket hold no longer, and what it started is gone.
@@ -132,6 +136,11 @@ class Attempts:
             opaque_id, attempt = self._open.popitem()
             await self._listeners.close(opaque_id)
             await _close_sides(attempt)
+
+    def _describe(self, attempt: Attempt) -> OpenedAttempt:
+        opaque_id = attempt.key.opaque_id
+        token = build_token(self._context.run_key, attempt.spec.claims)
+        return OpenedAttempt(opaque_id, token, str(self._listeners.path(opaque_id)))
 
     async def _list_when_settled(self, record: AttemptRecord) -> None:
         try:

@@ -7,6 +7,7 @@ import hmac
 import logging
 from contextlib import nullcontext
 
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.core.gatewaypolicy.refusal import RefusalCode, Refused
@@ -23,6 +24,7 @@ logger = logging.getLogger(__name__)
 MAX_REQUESTS = 10_000
 """Of one attempt: each is an event at least, and a loop of them must not fill the store."""
 
+HEALTH_PATH = "/healthz"
 _CONTROL_PREFIX = "/runs/"
 
 
@@ -54,6 +56,10 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         source: str = scope["state"]["source"]
+        if source == TCP_SOURCE and (scope["method"], scope["path"]) == ("GET", HEALTH_PATH):
+            # A kubelet has neither a token nor a name for us; that this process answers is all it learns.
+            await PlainTextResponse("ok\n")(scope, receive, send)
+            return
         to_control = source == CONTROL_SOURCE or (source == TCP_SOURCE and scope["path"].startswith(_CONTROL_PREFIX))
         attempt = self._attempts.find(source)
         try:
@@ -90,7 +96,7 @@ class Guard:
         verify_token(self._context.run_key, token, attempt.spec.claims, now=self._context.clock())
         # Bound only once it is proven: a stranger who guesses an id must not be able to lock the attempt out.
         if attempt.source is None:
-            attempt.source = source
+            attempt.bind(source)
         if attempt.source != source:
             refused = Refused(RefusalCode.SOURCE, "the token belongs to another source", status=401)
             attempt.deny(refused, name=f"{scope['method']} {scope['path']}")

@@ -93,6 +93,7 @@ def build_servers(config: GatewayConfig, parts: GatewayParts) -> ServersSpec:
         },
         secrets={name: secret.get_secret_value() for name, secret in config.secrets.items()},
         launcher=parts.launcher,
+        toolboxes={(box.server, box.scenario): (box.host, box.port) for box in config.toolboxes},
         engine_losses=parts.engine_losses,
         # Commands that were installed beside this program are found before the machine's.
         search_path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

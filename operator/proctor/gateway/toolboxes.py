@@ -14,6 +14,7 @@ from proctor.adapters.mcp.connect import open_channel
 from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, ServerCommand, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
+from proctor.api.fields import SecretKeyRef
 from proctor.api.server import EnvVar, Header, HttpTransport, Server
 from proctor.core.gatewaypolicy.toollist import ToolListing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
@@ -227,7 +228,8 @@ class Toolboxes:
     def _own_secrets(self, server: Server) -> Iterator[str]:
         items: tuple[EnvVar | Header, ...] = (*server.env, *server.headers)
         for item in items:
-            if item.secret_key_ref is not None:
+            # Of a server that runs in a pod of its own, only that pod may have them.
+            if item.secret_key_ref is not None and _key_of(item.secret_key_ref) in self._spec.secrets:
                 value = self._value(server, item)
                 yield from (value, *value.split())
 
@@ -240,10 +242,14 @@ class Toolboxes:
     def _value(self, server: Server, item: EnvVar | Header) -> str:
         if item.secret_key_ref is None:
             return item.value or ""
-        key = f"{item.secret_key_ref.name}/{item.secret_key_ref.key}"
+        key = _key_of(item.secret_key_ref)
         if key not in self._spec.secrets:
             raise InvalidInput(f"server {server.name!r}: {item.name} refers to secret {key}, which is not given")
         return self._spec.secrets[key]
+
+
+def _key_of(ref: SecretKeyRef) -> str:
+    return f"{ref.name}/{ref.key}"
 
 
 def _find_problem(failed: Failed | None, call: ProbeCall | None) -> str:

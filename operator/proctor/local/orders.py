@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.endpoint import Endpoint, render_login
 from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.scenarios.brief import load_brief
-from proctor.core.scenarios.policies import load_policies
+from proctor.core.scenarios.policies import read_policies
 from proctor.errors import Terminal
 from proctor.local.request import RunRequest
 from proctor.local.rundir import RunDir
@@ -100,7 +99,7 @@ class Orders:
         folder = self.request.scenario_dir(name)
         return {
             "brief": load_brief(folder).model_dump(mode="json"),
-            "policies": _load_policies(folder),
+            "policies": read_policies(folder),
             "dataset": render_login(self.datasets.endpoint_of(name)),
         }
 
@@ -118,22 +117,3 @@ class Orders:
             return {}
         name = f"{judge.secret_key_ref.name}/{judge.secret_key_ref.key}"
         return {name: self.secrets[name]}
-
-
-def render_login(endpoint: Endpoint) -> dict[str, Any]:
-    """Return an endpoint as the programs' configurations have it."""
-    login: dict[str, Any] = {
-        "host": endpoint.host,
-        "port": endpoint.port,
-        "user": endpoint.user,
-        "password": endpoint.password,
-        "database": endpoint.database,
-    }
-    return login | {"secure": True} if endpoint.secure else login
-
-
-def _load_policies(folder: Path) -> dict[str, Any]:
-    """Return a scenario's policies; a scenario may have none, if no cell is scripted."""
-    if not (folder / "policies.yaml").is_file():
-        return {}
-    return load_policies(folder).model_dump(mode="json")

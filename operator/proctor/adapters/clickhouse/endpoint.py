@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 from urllib.parse import unquote, urlsplit
 
 from proctor.errors import InvalidInput
@@ -62,3 +62,15 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f"{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+def render_login(endpoint: Endpoint) -> dict[str, Any]:
+    """Return an endpoint as the programs' configurations have it, password and all."""
+    login: dict[str, Any] = {
+        "host": endpoint.host,
+        "port": endpoint.port,
+        "user": endpoint.user,
+        "password": endpoint.password,
+        "database": endpoint.database,
+    }
+    return login | {"secure": True} if endpoint.secure else login

@@ -18,6 +18,8 @@ from proctor.errors import Terminal
 _LINE_SLACK = 64 * 1024
 """Room for the envelope around a result of exactly the limit."""
 
+_KNOCK_SECONDS = 0.25
+
 _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 25, 0.02
 
 
@@ -60,12 +62,11 @@ async def _start(target: StdioTarget, launcher: ServerLauncher, limits: McpLimit
 
 
 async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
+    line_bytes = limits.message_bytes + _LINE_SLACK
     try:
         async with asyncio.timeout(limits.start_seconds):
-            reader, writer = await asyncio.open_connection(
-                target.host, target.port, limit=limits.message_bytes + _LINE_SLACK
-            )
-    except (OSError, TimeoutError) as e:
+            reader, writer = await _connect(target, line_bytes)
+    except TimeoutError as e:
         raise Terminal(f"server {target.server!r}: no connection to {target.host}:{target.port}") from e
 
     async def terminate() -> None:
@@ -76,6 +77,15 @@ async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
         return "the server closed its connection"
 
     return LineStreams(reader, writer, terminate, explain, lambda: "")
+
+
+async def _connect(target: TcpTarget, line_bytes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Knock until somebody opens: its pod may still be starting."""
+    while True:
+        try:
+            return await asyncio.open_connection(target.host, target.port, limit=line_bytes)
+        except OSError:
+            await asyncio.sleep(_KNOCK_SECONDS)
 
 
 async def explain_exit(launched: LaunchedServer, *, who: str = "the server process") -> str:

@@ -271,3 +271,44 @@ class PlainLauncher:
 
     def _die_with_parent(self) -> None:
         self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class NoLauncher:
+    """Starts nothing: for where every server runs in a pod of its own."""
+
+    async def launch(self, command: ServerCommand, dataset: DatasetAccess, *, line_bytes: int) -> LaunchedServer:
+        """Refuse.
+
+        Raises:
+            Terminal: always.
+        """
+        del dataset, line_bytes
+        raise _not_here(command)
+
+    async def launch_http(
+        self, command: ServerCommand, dataset: DatasetAccess, *, port: int
+    ) -> tuple[LaunchedServer, HttpAddress]:
+        """Refuse.
+
+        Raises:
+            Terminal: always.
+        """
+        del dataset, port
+        raise _not_here(command)
+
+    @asynccontextmanager
+    async def launch_hook(
+        self, command: ServerCommand, dataset: DatasetAccess, server: HttpAddress
+    ) -> AsyncIterator[tuple[LaunchedServer, str]]:
+        """Refuse.
+
+        Raises:
+            Terminal: always.
+        """
+        del dataset, server
+        raise _not_here(command)
+        yield  # a generator, as its callers expect
+
+
+def _not_here(command: ServerCommand) -> Terminal:
+    return Terminal(f"server {command.server!r}: this gateway starts no programs, and was told of none that runs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -75,3 +75,14 @@ def load_policies(folder: Path) -> Policies:
         InvalidInput: there are none, or they are no policies.
     """
     return load_document(folder / POLICIES_FILE, Policies)
+
+
+def read_policies(folder: Path) -> dict[str, Any]:
+    """Return a scenario's policies as plain values; empty if it has none, as it may if no cell is scripted.
+
+    Raises:
+        InvalidInput: they are no policies.
+    """
+    if not (folder / POLICIES_FILE).is_file():
+        return {}
+    return load_policies(folder).model_dump(mode="json")

@@ -23,6 +23,7 @@ from proctor.local.engine.config import (
     ADMIN,
     ADMIN_ONLY,
     AGENT,
+    LOOPBACK,
     Access,
     EngineLimits,
     build_config_xml,
@@ -50,6 +51,10 @@ class _Order:
     agent_password: str = field(repr=False)
     http_port: int = 0
 
+    @property
+    def admin_name(self) -> str:
+        return self.access.admin.name if self.access.admin else ADMIN
+
     def render(self) -> bytes:
         private = serve.private_dir(self.path)
         message = {
@@ -61,6 +66,7 @@ class _Order:
                 self.limits,
                 users_path=str(private / "users.xml"),
                 error_log=str(self.log),
+                host=self.access.host,
                 http_port=self.http_port,
                 merges=self.access.agent_database is None,
             ),
@@ -68,7 +74,7 @@ class _Order:
                 self.access, self.limits, admin_password=self.admin_password, agent_password=self.agent_password
             ),
             "tcp": self.limits.tcp,
-            "record": {"user": ADMIN, "password": self.admin_password},
+            "record": {"user": self.admin_name, "password": self.admin_password},
         }
         return json.dumps(message).encode() + b"\n"
 
@@ -89,10 +95,11 @@ class Engine:
         self.path = order.path
         self.tcp_port = tcp_port
         self.pid = process.pid
-        self.endpoint = Endpoint("127.0.0.1", port, ADMIN, order.admin_password)
+        self.endpoint = Endpoint(LOOPBACK, port, order.admin_name, order.admin_password)
         database = order.access.agent_database
+        agent = order.access.agent.name if order.access.agent else AGENT
         self.agent_password = order.agent_password
-        self.agent_endpoint = Endpoint("127.0.0.1", port, AGENT, order.agent_password, database) if database else None
+        self.agent_endpoint = Endpoint(LOOPBACK, port, agent, order.agent_password, database) if database else None
 
     @classmethod
     @asynccontextmanager
@@ -139,14 +146,16 @@ class Engine:
 
 
 def _make_order(path: Path, log: Path, access: Access, *, limits: EngineLimits, again: Engine | None) -> _Order:
+    admin = access.admin.password if access.admin else secrets.token_urlsafe(24)
+    agent = access.agent.password if access.agent else secrets.token_urlsafe(24)
     return _Order(
         path=path.absolute(),
         access=access,
         limits=limits,
         log=log.absolute(),
-        admin_password=again.endpoint.password if again else secrets.token_urlsafe(24),
-        agent_password=again.agent_password if again else secrets.token_urlsafe(24),
-        http_port=again.endpoint.port if again else 0,
+        admin_password=again.endpoint.password if again else admin,
+        agent_password=again.agent_password if again else agent,
+        http_port=again.endpoint.port if again else access.port,
     )
 
 
