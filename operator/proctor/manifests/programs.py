@@ -1,0 +1,15 @@
+"""How the programs of the sandbox's image are run: `proctor_agent`, of which nothing is installed."""
+
+from __future__ import annotations
+
+AGENT_FOLDER = "/opt/agent"
+"""Where the image has the package; the folder says nothing of what it is for."""
+
+_OPTIONS = ("-I", "-S", "-E", "-B")
+"""No site, no environment, no user's folder: a fast start, and nothing but the standard library."""
+
+
+def run_agent(module: str) -> tuple[str, ...]:
+    """Return how a module of `proctor_agent` is run; its `main` gets what follows."""
+    boot = f"import sys; sys.path.insert(0, {AGENT_FOLDER!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
+    return ("python3", *_OPTIONS, "-c", boot)
