@@ -11,5 +11,4 @@ labels are in `manifests.names`; what every pod has in common, and why, in `mani
     sandbox     one attempt's agent
     canary      who tries, before any agent, what must not be possible
     policies    who may talk to whom
-    admission   the second lock: what a sandbox's pod may never have, whoever creates it
 """

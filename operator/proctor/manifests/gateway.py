@@ -19,6 +19,8 @@ HEALTH_PATH = "/healthz"
 
 _AMOUNTS = Amounts(cpu="2", memory="1Gi", storage="1536Mi", cpu_set_aside="100m")
 _SPOOL_SIZE = "1Gi"
+_GRACE_SECONDS = 30
+"""To bring what is spooled to the store."""
 
 
 def build_gateway(scope: RunScope) -> tuple[KubeObject, KubeObject]:
@@ -52,6 +54,7 @@ def build_gateway(scope: RunScope) -> tuple[KubeObject, KubeObject]:
         placement=scope.placement,
         deadline_seconds=None,
         dns=calls_providers(suite) or calls_elsewhere(suite),
+        grace_seconds=_GRACE_SECONDS,
     )
     metadata = scope.metadata(scope.names.gateway, scope.names.labels(Role.GATEWAY))
     selector = scope.names.selector(Role.GATEWAY)

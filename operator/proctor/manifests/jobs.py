@@ -9,8 +9,8 @@ from proctor.manifests.pods import SCRATCH_ENVIRONMENT, Container, Pod, mount, v
 from proctor.manifests.scope import Amounts, KubeObject, RunScope
 from proctor.manifests.services import PYTHON
 
-EXIT_FAILED = 1
-"""No other try can help; anything else is tried again."""
+_FINAL_CODES = (1, 64)
+"""Failed for good, and configuration refused; anything else is tried again."""
 
 _TRIES = 4
 _SEED_AMOUNTS = Amounts(cpu="1", memory="512Mi", storage="256Mi", cpu_set_aside="100m")
@@ -90,7 +90,7 @@ def build_account(scope: RunScope) -> KubeObject:
 def build_job(metadata: KubeObject, pod: Pod) -> KubeObject:
     """Return a Job of one pod: tried again when it was disturbed, not when it says that nothing can help."""
     main = pod.containers[0].name
-    fatal = {"containerName": main, "operator": "In", "values": [EXIT_FAILED]}
+    fatal = {"containerName": main, "operator": "In", "values": list(_FINAL_CODES)}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",

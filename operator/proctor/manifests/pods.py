@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proctor.manifests.scope import Amounts, KubeObject, Placement, pinned
+from proctor.manifests.scope import Amounts, KubeObject, Placement
 
 USER = 10001
 """Who everything is inside: owner of nothing on a node."""
@@ -17,8 +17,7 @@ USER = 10001
 SCRATCH = "/scratch"
 """Where files are for; /tmp is its folder `tmp`."""
 
-TERMINATION_SECONDS = 5
-"""Between TERM and KILL."""
+_GRACE_SECONDS = 5
 
 _SCRATCH_VOLUME = "scratch"
 
@@ -95,7 +94,7 @@ class Container:
 
     Attributes:
         name: in its pod.
-        image: by digest.
+        image: what it runs.
         amounts: what it may use.
         command: instead of the image's own; nothing in it is expanded.
         env: as in a pod.
@@ -130,7 +129,7 @@ class Container:
         }
         return {
             "name": self.name,
-            "image": pinned(self.image, f"container {self.name!r}"),
+            "image": self.image,
             "imagePullPolicy": "IfNotPresent",
             "resources": self.amounts.to_object(),
             "securityContext": _container_security(),
@@ -151,6 +150,7 @@ class Pod:
         placement: which nodes run it.
         deadline_seconds: after which it is killed; None for what runs until it is deleted, and is restarted.
         dns: whether names can be looked up.
+        grace_seconds: between TERM and KILL.
     """
 
     containers: tuple[Container, ...]
@@ -160,6 +160,7 @@ class Pod:
     placement: Placement
     deadline_seconds: int | None
     dns: bool = False
+    grace_seconds: int = _GRACE_SECONDS
 
     def to_spec(self) -> KubeObject:
         """Return its specification."""
@@ -170,7 +171,7 @@ class Pod:
             "enableServiceLinks": False,
             "restartPolicy": "Never" if ends else "Always",
             **({"activeDeadlineSeconds": self.deadline_seconds} if ends else {}),
-            "terminationGracePeriodSeconds": TERMINATION_SECONDS,
+            "terminationGracePeriodSeconds": self.grace_seconds,
             "securityContext": _pod_security(),
             **_names(looked_up=self.dns),
             **self.placement.to_spec(),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from proctor.errors import InvalidInput
 from proctor.manifests.gateway import GATEWAY_PORT, calls_elsewhere, calls_providers
 from proctor.manifests.names import Role
 from proctor.manifests.scope import KubeObject, RunScope
@@ -68,10 +69,18 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Where something may be sent."""
+    """Where something may be sent, or come from.
+
+    Raises:
+        InvalidInput: it names no peer or no port, which to Kubernetes means any.
+    """
 
     to: tuple[Pods | Block, ...]
     ports: tuple[Ports, ...]
+
+    def __post_init__(self) -> None:
+        if not self.to or not self.ports:
+            raise InvalidInput("network policy: a way without peers or without ports would be open to all")
 
     def to_object(self, direction: str) -> KubeObject:
         """Return it as a policy has it, `to` or `from`."""

@@ -70,7 +70,7 @@ def build_sandbox(scope: RunScope, attempt: SandboxAttempt) -> KubeObject:
 
 
 def _agent(scope: RunScope, attempt: SandboxAttempt, runtime: AgentRuntime) -> Container:
-    default = scope.sandbox_amounts or (_SMALL if runtime is AgentRuntime.BUILTIN else _LARGE)
+    default = Amounts.of(scope.sandbox_resources, _SMALL if runtime is AgentRuntime.BUILTIN else _LARGE)
     image, command, folder = _program(scope, runtime)
     own = scope.suite.agent.command
     given = {item.name: item.value for item in own.env} if own is not None and runtime is AgentRuntime.COMMAND else {}
@@ -104,6 +104,5 @@ def _program(scope: RunScope, runtime: AgentRuntime) -> tuple[str, tuple[str, ..
             raise InvalidInput("runtime ClaudeCode: no image is set up for it: set images.claudeCode in the chart")
         return scope.images.claude_code, (*run_agent("proctor_agent.claude_code"), CLAUDE_CODE_PROGRAM), SCRATCH
     own = scope.suite.agent.command
-    if own is None or own.image is None:
-        raise InvalidInput("spec.agent.command.image is missing: on a cluster an agent of your own needs an image")
-    return own.image, own.command, None
+    assert own is not None  # noqa: S101 - validation admits no such runtime without a command
+    return scope.images.admit(own.image, "agent.command"), own.command, None

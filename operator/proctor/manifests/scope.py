@@ -16,34 +16,37 @@ KubeObject = dict[str, Any]
 _DIGEST = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
 
 
-def pinned(image: str, what: str) -> str:
-    """Return an image if it is named by its digest (S27): a tag may be another image tomorrow.
-
-    Args:
-        image: the reference.
-        what: whose image it is, for the message.
-
-    Raises:
-        InvalidInput: it is not.
-    """
-    if not _DIGEST.fullmatch(image):
-        raise InvalidInput(f"{what}: image {image!r} is not pinned: name it by its digest, like name@sha256:…")
-    return image
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Images:
-    """Proctor's own images.
+    """Images that whoever runs the operator has chosen, and answers for.
 
     Attributes:
         operator: gateway, seeding, grading.
         sandbox: the builtin agent, the canary, and a static busybox.
         claude_code: the sandbox's with Claude Code; empty where no suite may use it.
+        servers: of servers whose suite names none.
     """
 
     operator: str
     sandbox: str
     claude_code: str = ""
+    servers: frozenset[str] = frozenset()
+
+    def admit(self, image: str | None, what: str) -> str:
+        """Return an image of a suite if it is named by its digest: a tag may be another image tomorrow (S27).
+
+        Args:
+            image: the reference.
+            what: whose it is, for the message.
+
+        Raises:
+            InvalidInput: it is missing, or isn't.
+        """
+        if image is None:
+            raise InvalidInput(f"{what} has no image: name one by its digest, like name@sha256:…")
+        if image not in self.servers and not _DIGEST.fullmatch(image):
+            raise InvalidInput(f"{what}: image {image!r} is not pinned: name it by its digest, like name@sha256:…")
+        return image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +137,7 @@ class RunScope:
         images: Proctor's own.
         clickhouse_secret: Secret in that namespace, with `user` and `password`, for the results store.
         placement: of all pods; the suite adds to it for what is not Proctor's own.
-        sandbox_amounts: of sandboxes where the suite names none; None for the runtime's default.
+        sandbox_resources: of sandboxes, where the suite says nothing else.
         egress: variables that lead to providers through a proxy (HTTPS_PROXY and the like).
         ca_bundle: PEM text of certificates to trust instead of the system's; empty for those.
     """
@@ -146,7 +149,7 @@ class RunScope:
     images: Images
     clickhouse_secret: str
     placement: Placement = field(default_factory=Placement)
-    sandbox_amounts: Amounts | None = None
+    sandbox_resources: Resources | None = None
     egress: Mapping[str, str] = field(default_factory=dict)
     ca_bundle: str = ""
 

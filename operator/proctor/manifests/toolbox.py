@@ -124,7 +124,7 @@ def build_provision(scope: RunScope, part: Part, dataset: DatasetAt, server_url:
     fields = {f"PROCTOR_DATASET_{field.name}": field for field in DatasetField}
     container = Container(
         name="provision",
-        image=_image(server.provision.image or server.image, server.name),
+        image=scope.images.admit(server.provision.image or server.image, f"provision of server {server.name!r}"),
         amounts=Amounts(cpu="1", memory="512Mi", storage="64Mi", cpu_set_aside="50m"),
         command=_dialled(_HOOK, server.provision.command),
         env=(
@@ -146,7 +146,8 @@ def build_provision(scope: RunScope, part: Part, dataset: DatasetAt, server_url:
 
 
 def _server_pod(scope: RunScope, server: Server, dataset: DatasetAt) -> Pod:
-    image, environment = _image(server.image, server.name), _environment(scope, server, dataset)
+    image = scope.images.admit(server.image, f"server {server.name!r}")
+    environment = _environment(scope, server, dataset)
     if server.http is not None:
         port = toolbox_port(server)
         container = Container(
@@ -219,12 +220,6 @@ def _listening() -> KubeObject:
 
 def _amounts(mebibytes: int) -> Amounts:
     return Amounts(cpu="2", memory=f"{mebibytes}Mi", storage="256Mi", cpu_set_aside="100m")
-
-
-def _image(image: str | None, server: str) -> str:
-    if image is None:
-        raise InvalidInput(f"server {server!r} has no image: name one, by its digest")
-    return image
 
 
 def _environment(scope: RunScope, server: Server, dataset: DatasetAt) -> tuple[KubeObject, ...]:
