@@ -2,10 +2,14 @@
 
 Configuration is one line of JSON on standard input. When that closes, no more attempts end: the rest is graded, and
 the program ends. It may be killed at any line and started again: what is graded is taken from the store.
+
+In a pod it is `python -m proctor.jobs.grade --mounted DIR`: configuration from mounted files, and a ConfigMap says when
+no more attempts end.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import logging
@@ -47,6 +51,8 @@ _WHOLE_SECONDS = 10.0
 _MAX_DELAY_SECONDS = 10.0
 _USAGE = 64
 _FAILED = 1
+_RETRY = 75
+"""sysexits' EX_TEMPFAIL."""
 
 
 class GradingJob:
@@ -311,14 +317,25 @@ async def _watch(stdin: asyncio.StreamReader, ended: asyncio.Event) -> None:
     ended.set()
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Grade a run; return the exit code."""
     set_up_logging()
+    parser = argparse.ArgumentParser(prog="python -m proctor.jobs.grade", allow_abbrev=False)
+    parser.add_argument("--mounted", type=Path, metavar="DIR", help="a pod's mounted configuration")
+    mounted: Path | None = parser.parse_args(arguments).mounted
     try:
-        asyncio.run(_run())
+        if mounted is None:
+            asyncio.run(_run())
+        else:
+            from proctor.jobs.mounted_grade import grade_mounted
+
+            asyncio.run(grade_mounted(mounted))
     except ProctorError as error:
         print(error, file=sys.stderr)  # noqa: T201 - whoever starts the process reads why it did not run
-        return _USAGE if isinstance(error, InvalidInput) else _FAILED
+        if isinstance(error, Retryable):
+            return _RETRY
+        # A Job counts only 1 as final; one machine's executor tells the two apart.
+        return _USAGE if isinstance(error, InvalidInput) and mounted is None else _FAILED
     return 0
 
 

@@ -1,6 +1,9 @@
 """The seeding process: builds one dataset in a ClickHouse, from a configuration on its standard input.
 
 Standard output carries JSON lines: progress, and at the end ``{"record": …}`` or ``{"error": …, "retryable": …}``.
+
+In a pod it is `python -m proctor.jobs.seed --mounted DIR …`: configuration from mounted files, and the dataset is
+served to a user of its own too.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -84,8 +88,13 @@ async def seed_dataset(config: SeedConfig) -> DatasetRecord:
     return await DatasetRegistry(HttpSession(endpoint), endpoint.database).ensure(order, _report_progress)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Read the configuration, seed, and return the exit code."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given:
+        from proctor.jobs.mounted_seed import SeedTask, seed_mounted
+
+        return seed_mounted(SeedTask.parse(given), _write)
     try:
         config = SeedConfig.model_validate_json(sys.stdin.read())
         record = asyncio.run(seed_dataset(config))

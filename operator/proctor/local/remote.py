@@ -7,12 +7,12 @@ import secrets
 from dataclasses import replace
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.restricted import AgentLimits, build_user
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.seeding.record import DatasetRecord
-from proctor.core.seeding.sql import name_table, quote
+from proctor.core.seeding.sql import name_table
 from proctor.errors import ProctorError, Terminal
 from proctor.local.background import Background
-from proctor.local.engine import AgentLimits
 from proctor.local.remote_datasets import PASSWORD_VARIABLE
 from proctor.reconcile.observed import Readiness
 
@@ -125,26 +125,6 @@ class RemoteAccess:
             return
         await session.run(f"DROP TABLE IF EXISTS {probe}")
         raise Terminal(f"user {self._endpoint.user} may create tables in {self._record.database}: an agent must not")
-
-
-def build_user(endpoint: Endpoint, database: str, limits: AgentLimits) -> tuple[str, ...]:
-    """Return the statements that make a user for one database.
-
-    No ``readonly`` among its settings: servers send ``readonly=1`` themselves, which ``readonly=2`` would refuse.
-    """
-    bounds = {
-        "max_execution_time": limits.seconds,
-        "max_memory_usage": limits.memory_bytes,
-        "max_threads": limits.threads,
-        "max_result_rows": limits.result_rows,
-        "max_result_bytes": limits.result_bytes,
-    }
-    settings = ", ".join(f"{name} = {value} MIN 1 MAX {value}" for name, value in bounds.items())
-    identity = f"IDENTIFIED WITH sha256_password BY {quote(endpoint.password)} DEFAULT DATABASE {database}"
-    return (
-        f"CREATE USER {endpoint.user} {identity} SETTINGS {settings}",
-        f"GRANT SELECT, SHOW ON {database}.* TO {endpoint.user}",
-    )
 
 
 def _with_password(endpoint: Endpoint, variable: str) -> Endpoint:

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.restricted import build_user
 from proctor.local.engine import Access, Engine
 from proctor.local.engine.config import EngineLimits
-from proctor.local.remote import build_user
 from support.local_runs import Machine, make_suite, scores_of
 
 
@@ -43,7 +43,7 @@ async def test_a_run_on_a_clickhouse_by_url(machine: Machine, reference: dict[st
 def test_the_user_for_a_dataset_reads_one_database_within_bounds() -> None:
     """architecture: SELECT and SHOW on one database and nothing else; no readonly, which servers send themselves."""
     endpoint = Endpoint("db", 8123, "proctor_x", "pa'ss", "default")
-    from proctor.local.engine import AgentLimits
+    from proctor.adapters.clickhouse.restricted import AgentLimits
 
     create, grant = build_user(endpoint, "ds_1", AgentLimits())
     assert grant == "GRANT SELECT, SHOW ON ds_1.* TO proctor_x"

@@ -18,7 +18,8 @@ from proctor.core.seeding.schema import create_table
 from proctor.core.seeding.sql import name_table
 from proctor.errors import ProctorError, Terminal
 
-_FACT_LIMITS: Settings = {"readonly": 1, "max_execution_time": 120, "max_result_rows": 2}
+_FACT_LIMITS: Settings = {"readonly": 1, "max_result_rows": 2}
+_FACT_SECONDS = 120
 _FACTS_AT_ONCE = 4
 _ONE_BLOCK: Settings = {
     # A chunk becomes one part: blocks are gathered by rows alone.
@@ -179,8 +180,16 @@ async def digest_database(
     return {name: found[name] for name in sorted(names)}
 
 
-async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], database: str) -> dict[str, FactValue]:
+async def compute_facts(
+    session: SqlSession, queries: Mapping[str, FactQuery], database: str, *, seconds: int = _FACT_SECONDS
+) -> dict[str, FactValue]:
     """Run fact queries over a dataset.
+
+    Args:
+        session: asks them.
+        queries: the queries, by the facts' names.
+        database: the dataset's.
+        seconds: how long one may take.
 
     Raises:
         InvalidInput: a query returned another shape or type than it declares.
@@ -189,7 +198,7 @@ async def compute_facts(session: SqlSession, queries: Mapping[str, FactQuery], d
     facts: dict[str, FactValue] = {}
 
     async def ask(name: str, query: FactQuery) -> None:
-        rows = await session.fetch(query.sql, {**_FACT_LIMITS, "database": database})
+        rows = await session.fetch(query.sql, {**_FACT_LIMITS, "max_execution_time": seconds, "database": database})
         facts[name] = read_fact(name, query.type, rows)
 
     await _at_once([partial(ask, name, query) for name, query in queries.items()], _FACTS_AT_ONCE)

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from xml.sax.saxutils import escape
 
+from proctor.adapters.clickhouse.restricted import AgentLimits
+
 ADMIN = "admin"
 AGENT = "agent"
 
@@ -95,18 +97,6 @@ class EngineLimits:
     memory_bytes: int = 4 * _GIB
     threads: int = 4
     tcp: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class AgentLimits:
-    """Bounds of one agent query; servers under test ask for up to these by default, so lower ones would refuse them."""
-
-    seconds: int = 30
-    memory_bytes: int = 4_000_000_000
-    threads: int = 4
-    result_rows: int = 1_000_000
-    result_bytes: int = 256 << 20
-    temporary_bytes: int = 2 << 30
 
 
 def build_config_xml(
@@ -203,15 +193,8 @@ def _agent_profile(limits: AgentLimits) -> str:
 
     Each minimum is 1 because 0 means "no limit" and would pass a maximum.
     """
-    bounds = {
-        "max_execution_time": limits.seconds,
-        "max_memory_usage": limits.memory_bytes,
-        "max_threads": limits.threads,
-        "max_result_rows": limits.result_rows,
-        "max_result_bytes": limits.result_bytes,
-    }
-    values = "".join(f"<{name}>{value}</{name}>" for name, value in bounds.items())
-    ranges = "".join(f"<{name}><min>1</min><max>{value}</max></{name}>" for name, value in bounds.items())
+    values = "".join(f"<{name}>{value}</{name}>" for name, value in limits.bounds.items())
+    ranges = "".join(f"<{name}><min>1</min><max>{value}</max></{name}>" for name, value in limits.bounds.items())
     fixed = {
         "max_memory_usage_for_user": limits.memory_bytes,
         "max_temporary_data_on_disk_size_for_user": limits.temporary_bytes,

@@ -1,0 +1,193 @@
+"""Seeding in a pod: one scenario's dataset is built and served, and the pod's last words say where."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, assert_never
+
+from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.house import HouseClient, SeedOrderTexts
+from proctor.adapters.clickhouse.restricted import AgentLimits, build_user
+from proctor.adapters.clickhouse.session import HttpSession
+from proctor.api.suite import ScenarioRef
+from proctor.bootstrap.children_file import DatasetPlace
+from proctor.bootstrap.mounted import Mount
+from proctor.clock import utc_now
+from proctor.core.digests import canonical_json
+from proctor.core.scenarios.answer import ANSWER_FILE
+from proctor.core.seeding.identity import RECIPE_FILE
+from proctor.core.seeding.record import DatasetRecord
+from proctor.errors import InvalidInput, ProctorError, Retryable
+from proctor.jobs.seed import ClickHousePlace, SeedConfig, seed_dataset
+
+TERMINATION_LOG = Path("/dev/termination-log")
+_MAX_MESSAGE = 3000
+"""A kubelet keeps four kilobytes."""
+
+_SLACK = timedelta(hours=1)
+"""For which a dataset is served beyond the run's own deadline, so that grading never meets its end."""
+
+
+class ClickHouseKind(StrEnum):
+    """Whose ClickHouse it is."""
+
+    EMBEDDED = "Embedded"
+    SERVER = "Server"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedTask:
+    """What one pod seeds, and where.
+
+    Attributes:
+        mounted: the mounted folder.
+        scenario: the scenario's name in the suite.
+        kind: whose ClickHouse it is.
+        host: its host.
+        port: of HTTP.
+        control_port: of an embedded one's house.
+        user_name: who servers under test will be.
+        secure: whether to speak TLS.
+        termination_log: takes the last words.
+    """
+
+    mounted: Path
+    scenario: str
+    kind: ClickHouseKind
+    host: str
+    port: int
+    control_port: int
+    user_name: str
+    secure: bool
+    termination_log: Path
+
+    @classmethod
+    def parse(cls, arguments: Sequence[str]) -> SeedTask:
+        """Read a command line."""
+        parser = argparse.ArgumentParser(prog="python -m proctor.jobs.seed", allow_abbrev=False)
+        parser.add_argument("--mounted", type=Path, metavar="DIR", required=True)
+        parser.add_argument("--scenario", required=True)
+        parser.add_argument("--clickhouse-kind", type=ClickHouseKind, required=True, dest="kind")
+        parser.add_argument("--host", required=True)
+        parser.add_argument("--port", type=int, required=True)
+        parser.add_argument("--control-port", type=int, default=8124)
+        parser.add_argument("--user-name", required=True)
+        parser.add_argument("--secure", action="store_true")
+        parser.add_argument("--termination-log", type=Path, default=TERMINATION_LOG)
+        return cls(**vars(parser.parse_args(arguments)))
+
+
+def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
+    """Seed and serve; return the exit code, and leave last words.
+
+    Args:
+        task: what to do.
+        say: takes progress and the last words, for the pod's log.
+    """
+    try:
+        words: dict[str, Any] = asyncio.run(_seed(task, say)).model_dump(mode="json", by_alias=True)
+        code = 0
+    except ProctorError as error:
+        is_retryable = isinstance(error, Retryable)
+        words = {"error": str(error)[:_MAX_MESSAGE], "retryable": is_retryable}
+        code = 75 if is_retryable else 1
+    say(words)
+    with contextlib.suppress(OSError):
+        task.termination_log.write_bytes(canonical_json(words))
+    return code
+
+
+async def _seed(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
+    mount = Mount(task.mounted)
+    ref = _find_ref(mount, task.scenario)
+    until = utc_now() + timedelta(seconds=mount.suite.limits.active_deadline_seconds) + _SLACK
+    match task.kind:
+        case ClickHouseKind.EMBEDDED:
+            return await _seed_in_house(task, mount, ref, until=until, say=say)
+        case ClickHouseKind.SERVER:
+            return await _seed_in_server(task, mount, ref, until=until)
+    assert_never(task.kind)
+
+
+def _find_ref(mount: Mount, scenario: str) -> ScenarioRef:
+    for ref in mount.suite.scenarios:
+        if ref.name == scenario:
+            return ref
+    raise InvalidInput(f"--scenario {scenario}: the suite has no such scenario")
+
+
+async def _seed_in_house(
+    task: SeedTask, mount: Mount, ref: ScenarioRef, *, until: datetime, say: Callable[[object], None]
+) -> DatasetPlace:
+    folder = mount.scenario_dir(ref)
+    admin = mount.clickhouse(task.host, task.port)
+    house = HouseClient(task.host, task.control_port, admin.password)
+    order = SeedOrderTexts(
+        scenario=ref.name,
+        recipe=_read_text(folder / RECIPE_FILE),
+        answer=_read_text(folder / ANSWER_FILE),
+        seed=ref.seed,
+        anchor=mount.children.anchor,
+        volume=str(ref.volume),
+    )
+    try:
+        record = await house.seed(order, say)
+        served = await house.serve(record.hash, user=task.user_name, password=mount.key("datasetPassword"), until=until)
+    finally:
+        house.close()
+    return _place(task, record, port=served.port)
+
+
+async def _seed_in_server(task: SeedTask, mount: Mount, ref: ScenarioRef, *, until: datetime) -> DatasetPlace:
+    admin = mount.clickhouse(task.host, task.port, secure=task.secure)
+    record = await seed_dataset(
+        SeedConfig(
+            endpoint=ClickHousePlace(
+                host=admin.host,
+                port=admin.port,
+                user=admin.user,
+                password=admin.password,
+                secure=admin.secure,
+            ),
+            scenario=mount.scenario_dir(ref),
+            volume=ref.volume,
+            seed=ref.seed,
+            anchor=mount.children.anchor,
+        )
+    )
+    await _make_user(admin, task.user_name, mount.key("datasetPassword"), database=record.database, until=until)
+    return _place(task, record, port=task.port)
+
+
+async def _make_user(admin: Endpoint, name: str, password: str, *, database: str, until: datetime) -> None:
+    session = HttpSession(admin)
+    agent = replace(admin, user=name, password=password)
+    # Anew each time: a try before this one may have been cut between the user and its grant.
+    for statement in build_user(agent, database, AgentLimits(), until=until):
+        await session.run(statement)
+
+
+def _place(task: SeedTask, record: DatasetRecord, *, port: int) -> DatasetPlace:
+    return DatasetPlace(
+        hash=record.hash,
+        digest=record.digest,
+        database=record.database,
+        host=task.host,
+        port=port,
+        user=task.user_name,
+        secure=task.secure,
+    )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: can't be read: {error}") from error
