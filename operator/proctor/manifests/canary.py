@@ -21,7 +21,7 @@ CANARY_ATTEMPT = "canary"
 
 _AMOUNTS = Amounts(cpu="250m", memory="64Mi", storage="16Mi")
 _DEADLINE_SECONDS = 120
-_WAIT_SECONDS = 60
+_LOOK_SECONDS = 30
 _TIMES = 3
 """So often in a row everything has to be closed: some engines close it a second or two after a pod has started."""
 
@@ -47,7 +47,7 @@ def build_canary(scope: RunScope, probe: Probe) -> KubeObject:
         name="agent",
         image=scope.images.sandbox,
         amounts=_AMOUNTS,
-        command=(*run_agent("proctor_agent.canary"), *_targets(probe.gateway, probe.closed)),
+        command=_look(probe.gateway, probe.closed),
         env=variables(SCRATCH_ENVIRONMENT),
         mounts=scratch_mounts(),
         folder=SCRATCH,
@@ -65,15 +65,18 @@ def build_canary(scope: RunScope, probe: Probe) -> KubeObject:
 
 def waiting_container(scope: RunScope, *, gateway: str, closed: tuple[str, ...]) -> Container:
     """Return the init container of a sandbox: it ends once the gateway answers and all else is closed."""
-    waits = ("--wait", str(_WAIT_SECONDS), "--times", str(_TIMES))
     return Container(
         name="wait",
         image=scope.images.sandbox,
         amounts=_AMOUNTS,
-        command=(*run_agent("proctor_agent.canary"), *waits, *_targets(gateway, closed)),
+        command=_look(gateway, closed),
     )
 
 
-def _targets(gateway: str, closed: tuple[str, ...]) -> tuple[str, ...]:
-    words = [word for target in closed for word in ("--closed", target)]
-    return ("--open", gateway, *words)
+def _look(gateway: str, closed: tuple[str, ...]) -> tuple[str, ...]:
+    targets = [word for target in closed for word in ("--closed", target)]
+    return run_agent(
+        "proctor_agent.canary",
+        *("--seconds", str(_LOOK_SECONDS), "--times", str(_TIMES)),
+        *("--open", gateway, *targets),
+    )

@@ -9,7 +9,8 @@ _OPTIONS = ("-I", "-S", "-E", "-B")
 """No site, no environment, no user's folder: a fast start, and nothing but the standard library."""
 
 
-def run_agent(module: str) -> tuple[str, ...]:
-    """Return how a module of `proctor_agent` is run; its `main` gets what follows."""
-    boot = f"import sys; sys.path.insert(0, {AGENT_FOLDER!r}); from {module} import main; sys.exit(main(sys.argv[1:]))"
-    return ("python3", *_OPTIONS, "-c", boot)
+def run_agent(module: str, *words: str) -> tuple[str, ...]:
+    """Return how a module of `proctor_agent` is run, with what its `main` is given."""
+    given = "sys.argv[1:]" if words else ""
+    boot = f"import sys; sys.path.insert(0, {AGENT_FOLDER!r}); from {module} import main; sys.exit(main({given}))"
+    return ("python3", *_OPTIONS, "-c", boot, *words)

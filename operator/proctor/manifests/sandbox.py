@@ -102,7 +102,7 @@ def _program(scope: RunScope, runtime: AgentRuntime) -> tuple[str, tuple[str, ..
     if runtime is AgentRuntime.CLAUDE_CODE:
         if not scope.images.claude_code:
             raise InvalidInput("runtime ClaudeCode: no image is set up for it: set images.claudeCode in the chart")
-        return scope.images.claude_code, (*run_agent("proctor_agent.claude_code"), CLAUDE_CODE_PROGRAM), SCRATCH
+        return scope.images.claude_code, run_agent("proctor_agent.claude_code", CLAUDE_CODE_PROGRAM), SCRATCH
     own = scope.suite.agent.command
     assert own is not None  # noqa: S101 - validation admits no such runtime without a command
     return scope.images.admit(own.image, "agent.command"), own.command, None
