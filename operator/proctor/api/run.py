@@ -41,6 +41,11 @@ class Verdict(StrEnum):
     ERROR = "Error"
     CANCELLED = "Cancelled"
 
+    @property
+    def terminal(self) -> bool:
+        """Whether it is final."""
+        return self is not Verdict.PENDING
+
 
 class Phase(StrEnum):
     """Where a run is; for people, machines read the verdict."""
@@ -143,6 +148,15 @@ class Estimate(Closed):
     high: Figure = Field(description="Upper end of the 95 % interval.")
 
 
+class ToolErrors(Closed):
+    """Tool calls that failed, by whose doing it was."""
+
+    agent: Count = Field(default=0, description="The agent's own mistakes.")
+    server: Count = Field(default=0, description="Calls that the server failed.")
+    infra: Count = Field(default=0, description="Calls lost to infrastructure.")
+    denied: Count = Field(default=0, description="Requests that policy refused.")
+
+
 class ArmStatus(Closed):
     """What one arm showed."""
 
@@ -157,6 +171,7 @@ class ArmStatus(Closed):
     tool_calls: Annotated[str, StringConstraints(max_length=16)] | None = Field(
         default=None, description="Mean tool calls per cell."
     )
+    tool_errors: ToolErrors | None = Field(default=None, description="Of its counting attempts; absent without one.")
     tokens: Count | None = Field(default=None, description="All tokens.")
     usd: Money | None = Field(default=None, description="Cost; absent where the price is unknown.")
     seconds: Annotated[str, StringConstraints(max_length=16)] | None = Field(
@@ -296,6 +311,9 @@ class EvalRunStatus(Closed):
     started: Instant | None = Field(default=None, description="When the run started.")
     ended: Instant | None = Field(default=None, description="When it became terminal.")
     digests: RunDigests = Field(default=RunDigests(), description="What the run was fixed to before its first cell.")
+    images: Annotated[dict[Name, Image], Field(max_length=32)] = Field(
+        default_factory=dict, description="Images that its servers run, by server; empty on one machine."
+    )
     cells: CellCounts = Field(default=CellCounts(), description="Cells by how far they are.")
     outcomes: Outcomes = Field(default=Outcomes(), description="How ended cells ended.")
     adaptive: AdaptiveStatus | None = Field(default=None, description="Of a suite with adaptive replicates.")
@@ -315,7 +333,7 @@ class EvalRunStatus(Closed):
     @property
     def terminal(self) -> bool:
         """Whether the verdict is final."""
-        return self.verdict is not Verdict.PENDING
+        return self.verdict.terminal
 
 
 class EvalRun(Closed):

@@ -86,7 +86,7 @@ def generate(
     root: Annotated[Path, typer.Option(help="The repository's root.")] = Path(),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; print differences and exit 1.")] = False,
 ) -> None:
-    """Write crds/, docs/reference/ and what the chart has of them from the types. Exit codes: 0 current or written, 1 they differ."""
+    """Write crds/, docs/reference/ and the chart's copies. Exit codes: 0 current or written, 1 they differ."""
     with explained():
         wanted = {path: text for generator in GENERATORS for path, text in generator()}
         stale = [path for path in _existing(root) if path not in wanted]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
-from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Estimate, Verdict
+from proctor.api.run import ArmStatus, ComparisonStatus, ControlsStatus, Estimate, ToolErrors, Verdict
+from proctor.core.ids import Arm
 from proctor.core.stats.controls import judge_controls
 from proctor.core.stats.observations import (
     ArmFigures,
@@ -63,7 +64,7 @@ def settle_run(run: RunSnapshot, progress: Sequence[CellProgress]) -> Findings:
         verdict=Verdict(settlement.verdict.value),
         reason=settlement.reason.value,
         summary=settlement.summary + _explain_losses(settlement.reason, progress) + _explain_size(run, progress),
-        arms=tuple(_render_arm(arm) for arm in settlement.arms),
+        arms=tuple(_render_arm(arm, _count_tool_errors(arm.arm, progress)) for arm in settlement.arms),
         comparisons=tuple(_render_comparison(each, model_side=model_side) for each in settlement.comparisons),
         controls=_render_controls(settlement.controls),
     )
@@ -154,7 +155,22 @@ def _explain_losses(reason: Reason, progress: Sequence[CellProgress]) -> str:
     return "".join(f": {cause}" for cause, _ in Counter(causes).most_common(1) if cause)
 
 
-def _render_arm(arm: ArmFigures) -> ArmStatus:
+def _count_tool_errors(arm: Arm, progress: Sequence[CellProgress]) -> ToolErrors | None:
+    """Return what failed in an arm's counting attempts; None where there is none, controls left out."""
+    records = [
+        cell.valid for cell in progress if cell.valid is not None and cell.key.control is None and cell.key.arm == arm
+    ]
+    if not records:
+        return None
+    return ToolErrors(
+        agent=sum(record.agent_tool_errors for record in records),
+        server=sum(record.server_tool_errors for record in records),
+        infra=sum(record.infra_tool_errors for record in records),
+        denied=sum(record.denied for record in records),
+    )
+
+
+def _render_arm(arm: ArmFigures, tool_errors: ToolErrors | None) -> ArmStatus:
     return ArmStatus(
         server=arm.arm.server,
         model=arm.arm.model,
@@ -163,6 +179,7 @@ def _render_arm(arm: ArmFigures) -> ArmStatus:
         deterministic=arm.score is not None and arm.score.deterministic,
         graded=arm.fates.get(CellFate.GRADED, 0),
         tool_calls=None if arm.tool_calls is None else f"{arm.tool_calls:.2f}",
+        tool_errors=tool_errors,
         tokens=arm.tokens,
         usd=None if arm.usd is None else arm.usd.quantize(_CENT_FRACTION),
         seconds=None if arm.seconds is None else f"{arm.seconds:.2f}",

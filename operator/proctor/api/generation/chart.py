@@ -1,4 +1,4 @@
-"""The CustomResourceDefinitions as templates of the chart: Helm upgrades what is there, and never what is under its crds/."""
+"""The CustomResourceDefinitions as templates of the chart: Helm never upgrades what is under a chart's crds/."""
 
 from __future__ import annotations
 
