@@ -54,7 +54,7 @@ class DatasetPlace(_Section):
 
 
 class ToolboxPlace(_Section):
-    """Where one server under test listens for the cells of one scenario."""
+    """Where one server under test, or the hook that prepares it, listens for the cells of one scenario."""
 
     server: _Text
     scenario: _Text
@@ -72,6 +72,7 @@ class ChildrenFile(_Section):
         store: the results store.
         datasets: by scenario.
         toolboxes: one per server and scenario, but for servers at a URL.
+        hooks: where the gateway finds the program that prepares a server, one per server with `provision` and scenario.
         host_names: by which the gateway may be called.
         allowed_hosts: provider hosts that may get a key.
     """
@@ -82,6 +83,7 @@ class ChildrenFile(_Section):
     store: StorePlace
     datasets: Annotated[dict[_Text, DatasetPlace], Field(max_length=32)] = Field(default_factory=dict)
     toolboxes: Annotated[tuple[ToolboxPlace, ...], Field(max_length=512)] = ()
+    hooks: Annotated[tuple[ToolboxPlace, ...], Field(max_length=512)] = ()
     host_names: Annotated[tuple[_Host, ...], Field(max_length=64)] = ()
     allowed_hosts: Annotated[tuple[_Host, ...], Field(max_length=256)] = ()
 

@@ -52,11 +52,17 @@ class Attempts:
         self._used = {record.key.opaque_id for record in self._ended}
         self._changed = asyncio.Condition()
         self._settling: set[asyncio.Task[None]] = set()
+        self._ending: set[str] = set()
 
     @property
     def open_attempts(self) -> dict[str, Attempt]:
         """The open attempts by their opaque ids."""
         return dict(self._open)
+
+    @property
+    def settling(self) -> list[str]:
+        """Opaque ids of attempts that are open no more, and whose rows the store has not acknowledged yet."""
+        return sorted(self._ending)
 
     def find(self, opaque_id: str) -> Attempt | None:
         """Return an open attempt."""
@@ -104,6 +110,7 @@ class Attempts:
         attempt = self._open.pop(opaque_id, None)
         if attempt is None:
             raise InvalidInput(f"ending attempt {opaque_id!r}: no such attempt is open")
+        self._ending.add(opaque_id)
         await self._listeners.close(opaque_id)
         await _close_sides(attempt)
         record = attempt.close(process, ended=self._context.clock())
@@ -152,6 +159,7 @@ class Attempts:
             return
         async with self._changed:
             self._ended.append(record)
+            self._ending.discard(record.key.opaque_id)
             self._changed.notify_all()
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from proctor.errors import InvalidInput, Retryable, Terminal
 
 ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+ACCOUNT_VARIABLE = "PROCTOR_ACCOUNT_DIR"
 HOST_VARIABLE, PORT_VARIABLE = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"
 
 _SECONDS = 15.0
@@ -50,7 +51,7 @@ class ApiServer:
         host, port = environ.get(HOST_VARIABLE, ""), environ.get(PORT_VARIABLE, "443")
         if not host or not port.isdecimal():
             raise InvalidInput(f"{HOST_VARIABLE} is not set: this runs in a pod of a cluster")
-        return cls(host=host, port=int(port))
+        return cls(host=host, port=int(port), account=Path(environ.get(ACCOUNT_VARIABLE) or ACCOUNT_DIR))
 
     def namespace(self) -> str:
         """Return this pod's namespace.

@@ -95,6 +95,7 @@ class _ControlDoors:
         return JSONResponse(
             {
                 "problem": self._attempts.problem,
+                "settling": self._attempts.settling,
                 "open": [
                     {
                         "id": opaque_id,
