@@ -1,0 +1,71 @@
+"""The `kubectl` of this environment, pointed at one cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cluster.faults import ClusterError
+
+PROGRAM = Path(sys.executable).with_name("kubectl")
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """One cluster's command line.
+
+    Args:
+        kubeconfig: how it is reached.
+    """
+
+    kubeconfig: Path
+
+    @property
+    def program(self) -> str:
+        """The one beside this Python, or the one on the path."""
+        found = shutil.which("kubectl", path=str(PROGRAM.parent)) or shutil.which("kubectl")
+        if found is None:
+            raise ClusterError("no kubectl: make .venv/.dev installs it")
+        return found
+
+    def run(self, *words: str, stdin: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run one command.
+
+        Raises:
+            ClusterError: it failed, and `check` is set.
+        """
+        done = subprocess.run(
+            [self.program, f"--kubeconfig={self.kubeconfig}", *words],
+            check=False,
+            capture_output=True,
+            text=True,
+            input=stdin,
+        )
+        if check and done.returncode:
+            raise ClusterError(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
+        return done
+
+    def get(self, *words: str) -> Any:  # noqa: ANN401 - whatever the object is
+        """Return an object as JSON."""
+        return json.loads(self.run("get", *words, "--output=json").stdout)
+
+    def apply(self, *objects: dict[str, Any]) -> None:
+        """Create or change objects."""
+        self.run("apply", "--filename=-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+    def is_ready(self) -> bool:
+        """Say whether the API server answers that it is ready."""
+        return self.run("get", "--raw=/readyz", "--request-timeout=2s", check=False).returncode == 0
+
+    def node_is_ready(self, name: str) -> bool:
+        """Say whether a node reports Ready."""
+        done = self.run("get", "node", name, "--output=json", "--request-timeout=5s", check=False)
+        if done.returncode:
+            return False
+        conditions = json.loads(done.stdout)["status"].get("conditions", [])
+        return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
