@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from proctor.api.fields import MAX_ARMS, MAX_CELLS, Breach, repeated
 from proctor.api.gate import Enforcement
+from proctor.core.cron import find_cron_problem
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuiteSpec
@@ -25,6 +26,7 @@ def find_breaches(spec: EvalSuiteSpec) -> list[Breach]:
         *_check_judge(spec),
         *_check_gate(spec),
         *_check_baseline(spec),
+        *_check_schedule(spec),
     ]
 
 
@@ -108,3 +110,10 @@ def _check_baseline(spec: EvalSuiteSpec) -> Iterator[Breach]:
         elif len(known) == 1:
             message = f"{kind} {name!r} is the only one, so there is nothing to compare with it"
             yield Breach(path, message, f"add a second {kind}, or remove the baseline")
+
+
+def _check_schedule(spec: EvalSuiteSpec) -> Iterator[Breach]:
+    problem = "" if spec.schedule is None else find_cron_problem(spec.schedule)
+    if problem:
+        message = f"{spec.schedule!r} names no time: {problem}"
+        yield Breach(("schedule",), message, 'minute, hour, day, month and weekday, like "0 3 * * *" or "30 2 * * MON"')

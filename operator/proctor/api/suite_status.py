@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StrictInt
+from pydantic import Field, StrictInt, StringConstraints
 
-from proctor.api.fields import MAX_ARMS, Closed, Count, Instant, Name
+from proctor.api.fields import MAX_ARMS, Closed, Count, Cron, Image, Instant, Line, Name, Word
 from proctor.api.run import Condition, Estimate, RunDigests, Verdict
 
 
@@ -27,13 +27,36 @@ class LastRun(Closed):
     time: Instant = Field(description="When it ended.")
 
 
+class LastPassed(Closed):
+    """The newest run that passed: what `gate.baseline.lastPassed` runs again."""
+
+    name: Name = Field(description="Name of the run.")
+    images: Annotated[dict[Name, Image], Field(max_length=16)] = Field(
+        default_factory=dict, description="Images that its servers ran, by server."
+    )
+    time: Instant = Field(description="When it ended.")
+
+
 class GateStatus(Closed):
     """What the newest generation's run says; scheduled runs never touch it."""
 
     verdict: Verdict = Field(description="Verdict of that run.")
+    reason: Word = Field(default="", description="Machine word that says why.")
+    summary: Line = Field(default="", description="One sentence that says why.")
     run_ref: Name = Field(description="Name of that run.")
     for_generation: Annotated[StrictInt, Field(ge=0)] = Field(description="Generation that was run.")
+    images: Annotated[dict[Name, Image], Field(max_length=16)] = Field(
+        default_factory=dict, description="What `imageFrom` was found to be, by server; a change makes another run."
+    )
     digests: RunDigests = Field(default=RunDigests(), description="What that run was fixed to.")
+
+
+class ScheduleStatus(Closed):
+    """How far the schedule's times are dealt with."""
+
+    cron: Cron = Field(description="The schedule that is followed.")
+    since: Instant = Field(description="Times up to this one are dealt with; at first, when the schedule was seen.")
+    next: Instant = Field(description="The next time.")
 
 
 class HistoryStatus(Closed):
@@ -51,6 +74,11 @@ class EvalSuiteStatus(Closed):
     )
     gate: GateStatus | None = Field(default=None, description="For suites with runOnChange.")
     last_run: LastRun | None = Field(default=None, description="The newest finished run.")
+    last_passed: LastPassed | None = Field(default=None, description="The newest run that passed.")
+    schedule: ScheduleStatus | None = Field(default=None, description="For suites with a schedule.")
+    run_request_id: Annotated[str, StringConstraints(max_length=128)] = Field(
+        default="", description="The newest request that was met."
+    )
     history: HistoryStatus = Field(default=HistoryStatus(), description="Finished runs that are kept.")
     conditions: Annotated[tuple[Condition, ...], Field(max_length=16)] = Field(
         default=(), description="kstatus and the suite's own."

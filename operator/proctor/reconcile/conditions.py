@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -41,19 +41,36 @@ class Standing:
 
     @property
     def let_through(self) -> bool:
-        """Whether what waits for the run may go on; an Error never lets anything through."""
-        if self.verdict is Verdict.PASS:
-            return True
-        return self.terminal and self.enforcement is Enforcement.AUDIT and self.verdict is not Verdict.ERROR
+        """Whether what waits for the run may go on."""
+        return is_let_through(self.verdict, self.enforcement)
+
+
+def is_let_through(verdict: Verdict, enforcement: Enforcement) -> bool:
+    """Say whether what waits for a verdict may go on; neither Pending nor an Error ever lets anything through."""
+    if verdict is Verdict.PASS:
+        return True
+    stopping = {Verdict.PENDING, Verdict.ERROR}
+    return enforcement is Enforcement.AUDIT and verdict not in stopping
+
+
+Description = tuple[ConditionStatus, str, str]
+"""Status, machine word, and what is said to people."""
 
 
 def build_conditions(
     standing: Standing, before: Sequence[Condition], *, generation: int, now: datetime
 ) -> tuple[Condition, ...]:
-    """Return all conditions; the time of a condition moves only when its status does."""
+    """Return all conditions of a run."""
+    return renew_conditions(_describe(standing), before, generation=generation, now=now)
+
+
+def renew_conditions(
+    described: Mapping[ConditionType, Description], before: Sequence[Condition], *, generation: int, now: datetime
+) -> tuple[Condition, ...]:
+    """Return conditions as described; the time of a condition moves only when its status does."""
     known = {condition.type: condition for condition in before}
     built = []
-    for kind, (status, reason, message) in _describe(standing).items():
+    for kind, (status, reason, message) in described.items():
         old = known.get(kind)
         moved = old is None or old.status is not status
         built.append(
@@ -69,24 +86,25 @@ def build_conditions(
     return tuple(built)
 
 
-def _describe(standing: Standing) -> dict[ConditionType, tuple[ConditionStatus, str, str]]:
+def _describe(standing: Standing) -> dict[ConditionType, Description]:
     terminal = standing.terminal
     why = standing.reason or ("Suspended" if standing.suspended else "Progressing")
     text = standing.summary
     return {
-        ConditionType.READY: (_say(terminal and standing.let_through), why, text),
-        ConditionType.RECONCILING: (_say(not terminal and not standing.suspended), why, text),
-        ConditionType.STALLED: (_say(terminal and not standing.let_through), why, text),
-        ConditionType.SEEDED: (_say(standing.seeded), "Committed" if standing.seeded else "Awaited", ""),
+        ConditionType.READY: (say_holds(terminal and standing.let_through), why, text),
+        ConditionType.RECONCILING: (say_holds(not terminal and not standing.suspended), why, text),
+        ConditionType.STALLED: (say_holds(terminal and not standing.let_through), why, text),
+        ConditionType.SEEDED: (say_holds(standing.seeded), "Committed" if standing.seeded else "Awaited", ""),
         ConditionType.NETWORK_ENFORCED: _describe_isolation(standing.isolation),
-        ConditionType.RUNNING: (_say(standing.cells_may_start and not terminal), why, ""),
-        ConditionType.GRADED: (_say(standing.graded), "AllGraded" if standing.graded else "Awaited", ""),
-        ConditionType.COMPLETE: (_say(terminal), why, text),
+        ConditionType.RUNNING: (say_holds(standing.cells_may_start and not terminal), why, ""),
+        ConditionType.GRADED: (say_holds(standing.graded), "AllGraded" if standing.graded else "Awaited", ""),
+        ConditionType.COMPLETE: (say_holds(terminal), why, text),
         ConditionType.PASSED: (_describe_passed(standing.verdict), why, text),
     }
 
 
-def _say(holds: bool) -> ConditionStatus:  # noqa: FBT001 - the answer itself
+def say_holds(holds: bool) -> ConditionStatus:  # noqa: FBT001 - the answer itself
+    """Return what a condition says of something that is known."""
     return ConditionStatus.TRUE if holds else ConditionStatus.FALSE
 
 
@@ -96,7 +114,7 @@ def _describe_passed(verdict: Verdict) -> ConditionStatus:
     return ConditionStatus.FALSE if verdict is Verdict.FAIL else ConditionStatus.UNKNOWN
 
 
-def _describe_isolation(isolation: Isolation) -> tuple[ConditionStatus, str, str]:
+def _describe_isolation(isolation: Isolation) -> Description:
     match isolation:
         case Isolation.ENFORCED:
             return ConditionStatus.TRUE, "Proven", ""

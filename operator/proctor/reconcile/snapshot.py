@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from proctor.api.run import EvalRunStatus
@@ -22,6 +23,7 @@ class RunSnapshot:
         cancel: a person asked to end it.
         suspend: a person asked to start nothing new.
         active_since: when its deadline began to count; on one machine a resumed run gets its time anew.
+        images: that its servers run, by server; none on one machine.
         status: as last written.
     """
 
@@ -33,6 +35,7 @@ class RunSnapshot:
     cancel: bool = False
     suspend: bool = False
     active_since: datetime
+    images: Mapping[str, str] = field(default_factory=dict)
     status: EvalRunStatus
 
     @property

@@ -57,6 +57,7 @@ def build_status(look: Look, sentence: Sentence, findings: Findings | None) -> E
         started=before.started or look.now,
         ended=look.now if terminal else None,
         digests=_fix_digests(look),
+        images=dict(run.images),
         cells=counts,
         outcomes=_build_outcomes(progress),
         adaptive=build_adaptive(run, progress, sentence.verdict),

@@ -91,7 +91,7 @@ def _build_crd(
 ) -> dict[str, Any]:
     plural = f"{kind.lower()}s"
     # A run's name gets suffixes and becomes a label, so objects' names stay below a label's 63.
-    name_rule = {"rule": "size(self.metadata.name) <= 50", "message": "metadata.name is longer than 50"}
+    name_rule = {"rule": "size(self.metadata.name) <= 50", "message": "metadata.name is longer than 50: shorten it"}
     schema = {
         "type": "object",
         "required": ["spec"],

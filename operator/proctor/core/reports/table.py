@@ -15,7 +15,7 @@ from proctor.core.reports.inert import make_inert
 from proctor.core.stats.observations import (
     SUCCESS_AT,
     ArmFigures,
-    BaselineArm,
+    Baseline,
     CellFate,
     Comparison,
     ControlScores,
@@ -57,7 +57,7 @@ class ResultReport:
     by_scenario: tuple[ArmFigures, ...]
     comparisons: tuple[Comparison, ...]
     controls: ControlScores
-    baseline: BaselineArm | None
+    baseline: Baseline | None
     programmatic: bool
     judge: str = ""
     growth: str = ""
@@ -102,7 +102,7 @@ def render_result(report: ResultReport, *, colour: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _render_arms(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> list[str]:
+def _render_arms(rows: Sequence[ArmFigures], baseline: Baseline | None) -> list[str]:
     """Render the arms of one scenario; outcomes go below the table where they would make it too wide."""
     grid = _arm_grid(rows, baseline)
     lines = render_grid(grid)
@@ -112,7 +112,7 @@ def _render_arms(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> li
     return [*render_grid(narrow), *(f"  {figures.arm}: {_outcomes(figures)}" for figures in rows)]
 
 
-def _arm_grid(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> Grid:
+def _arm_grid(rows: Sequence[ArmFigures], baseline: Baseline | None) -> Grid:
     with_usd = any(figures.usd is not None for figures in rows)
     head = ("server", "model", "score", "calls", "tokens", *(("USD",) if with_usd else ()))
     titles = (*head, "time", "sd", "alike", "pass^3", "outcomes")
@@ -120,7 +120,7 @@ def _arm_grid(rows: Sequence[ArmFigures], baseline: BaselineArm | None) -> Grid:
     return Grid(titles, aligns, tuple(_arm_row(figures, baseline, with_usd=with_usd) for figures in rows))
 
 
-def _arm_row(figures: ArmFigures, baseline: BaselineArm | None, *, with_usd: bool) -> tuple[str, ...]:
+def _arm_row(figures: ArmFigures, baseline: Baseline | None, *, with_usd: bool) -> tuple[str, ...]:
     usd = _NONE if figures.usd is None else f"{figures.usd:.2f}"
     return (
         _mark(figures.arm, baseline, Side.SERVER),
@@ -164,9 +164,9 @@ def _other_side(comparison: Comparison) -> str:
     return baseline.server if candidate.model == baseline.model else baseline.model
 
 
-def _mark(arm: Arm, baseline: BaselineArm | None, side: Side) -> str:
+def _mark(arm: Arm, baseline: Baseline | None, side: Side) -> str:
     name = arm.server if side is Side.SERVER else arm.model
-    return f"{name} *" if baseline is not None and baseline.side is side and baseline.name == name else name
+    return f"{name} *" if baseline is not None and baseline.marks(arm, side) else name
 
 
 def _score(interval: Interval | None) -> str:

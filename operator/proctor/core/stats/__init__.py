@@ -3,6 +3,7 @@
 from proctor.core.stats.controls import ControlFinding, judge_controls, worst_controls
 from proctor.core.stats.observations import (
     ArmFigures,
+    Baseline,
     BaselineArm,
     CellFate,
     Comparison,
@@ -19,6 +20,7 @@ from proctor.core.stats.settlement import settle
 
 __all__ = [
     "ArmFigures",
+    "Baseline",
     "BaselineArm",
     "CellFate",
     "Comparison",

@@ -52,9 +52,9 @@ def compare_arms(
     p_values = []
     scenarios = {observation.cell.scenario for observation in observations}
     for arm, figure in by_arm.items():
-        if not rules.is_candidate(arm):
-            continue
         opposite = rules.baseline.opposite(arm)
+        if opposite is None or not rules.is_candidate(arm):
+            continue
         paired = _pair(scores.get(arm, {}), scores.get(opposite, {}), scenarios)
         sides = _Sides(figure, by_arm.get(opposite), opposite)
         comparison = _compare(sides, paired, rules)

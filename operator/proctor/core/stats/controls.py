@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proctor.core.ids import CellKey, Control
-from proctor.core.stats.observations import TINY, ControlScores, GateRules, Judgement, Observation, Reason, Side
+from proctor.core.stats.observations import TINY, ControlScores, GateRules, Judgement, Observation, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ def _judge_oracles(scores: dict[CellKey, float], rules: GateRules) -> ControlFin
     (scenario, server), score = min(low.items(), key=lambda item: item[1])
     text = f"the known-good answer scored {score:.2f} on {scenario} through {server}"
     if all(_is_regression(place, oracles, rules) for place in low):
-        name = rules.baseline.name if rules.baseline else ""
-        beside = oracles[scenario, name]
+        name = rules.baseline.beside(server) if rules.baseline else None
+        beside = oracles[scenario, name or server]
         return ControlFinding(
             Judgement.FAIL, Reason.CONTROL_REGRESSION, f"{text}, and {beside:.2f} through the baseline {name}"
         )
@@ -71,9 +71,9 @@ def _judge_oracles(scores: dict[CellKey, float], rules: GateRules) -> ControlFin
 
 def _is_regression(place: tuple[str, str], oracles: dict[tuple[str, str], float], rules: GateRules) -> bool:
     scenario, server = place
-    baseline = rules.baseline
-    if baseline is None or baseline.side is not Side.SERVER or server == baseline.name:
+    baseline = None if rules.baseline is None else rules.baseline.beside(server)
+    if baseline is None:
         return False
-    if not {server, baseline.name} <= rules.played_through:
+    if not {server, baseline} <= rules.played_through:
         return False  # one of the two was measured on the reference server, so they can't be compared
-    return oracles.get((scenario, baseline.name), 0.0) >= rules.oracle_at_least - TINY
+    return oracles.get((scenario, baseline), 0.0) >= rules.oracle_at_least - TINY

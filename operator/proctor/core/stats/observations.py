@@ -75,9 +75,48 @@ class BaselineArm:
         """Say whether an arm is on the baseline's side."""
         return self.name == (arm.server if self.side is Side.SERVER else arm.model)
 
-    def opposite(self, arm: Arm) -> Arm:
+    def marks(self, arm: Arm, side: Side) -> bool:
+        """Say whether it is an arm's server, or its model, that makes it a baseline."""
+        return side is self.side and self.holds(arm)
+
+    def opposite(self, arm: Arm) -> Arm | None:
         """Return the baseline arm that a candidate arm is paired with."""
         return Arm(self.name, arm.model) if self.side is Side.SERVER else Arm(arm.server, self.name)
+
+    def beside(self, server: str) -> str | None:
+        """Return the server that another is measured against; None for the baseline, and where models are compared."""
+        return self.name if self.side is Side.SERVER and server != self.name else None
+
+
+@dataclass(frozen=True, slots=True)
+class FormerSelves:
+    """Servers as they were when they last passed, run again: each is the baseline of its present self.
+
+    Attributes:
+        pairs: names of a server and of its former self; a server that is new has none.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+
+    def holds(self, arm: Arm) -> bool:
+        """Say whether an arm is on the baseline's side."""
+        return any(arm.server == former for _, former in self.pairs)
+
+    def marks(self, arm: Arm, side: Side) -> bool:
+        """Say whether it is an arm's server, or its model, that makes it a baseline."""
+        return side is Side.SERVER and self.holds(arm)
+
+    def opposite(self, arm: Arm) -> Arm | None:
+        """Return the baseline arm that a candidate arm is paired with; None without one."""
+        former = self.beside(arm.server)
+        return None if former is None else Arm(former, arm.model)
+
+    def beside(self, server: str) -> str | None:
+        """Return the server that a candidate is measured against."""
+        return dict(self.pairs).get(server)
+
+
+Baseline = BaselineArm | FormerSelves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +127,7 @@ class GateRules:
         minimum: least score; None if there is none.
         max_drop: most below the baseline; None if there is none.
         baseline: None where the suite names none, or none exists yet.
-        baseline_missing: the suite asks for the last run that passed, and there is none.
+        baseline_missing: the suite asks for the last run that passed, and a server was in none.
         max_infra_percent: cells lost to infrastructure, of those that are no controls.
         max_ungraded_percent: cells without a grade, of those that are no controls.
         oracle_at_least: floor of the oracle's score.
@@ -102,7 +141,7 @@ class GateRules:
 
     minimum: float | None = None
     max_drop: float | None = None
-    baseline: BaselineArm | None = None
+    baseline: Baseline | None = None
     baseline_missing: bool = False
     max_infra_percent: int = 10
     max_ungraded_percent: int = 10
