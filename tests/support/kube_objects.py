@@ -200,7 +200,7 @@ def assert_hardened(spec: KubeObject) -> None:
 
 
 def assert_sealed(spec: KubeObject) -> None:
-    """What holds for a sandbox besides (S11, S20, S23, S25): scratch and nothing else, no names, its whole share, an end."""
+    """What holds for a sandbox besides (S11, S20, S23, S25): scratch alone, no names, its whole share, an end."""
     assert_hardened(spec)
     assert spec["restartPolicy"] == "Never"
     assert spec["activeDeadlineSeconds"] > 0
