@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,21 @@ class OpenProgress:
     waited_us: int = 0
     quiet_us: int = 0
     answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayProgress:
+    """What a gateway has not listed as ended.
+
+    Attributes:
+        open: open attempts by their opaque ids.
+        settling: opaque ids of attempts that were ended, and whose rows the store has not acknowledged.
+        problem: why its record can't be kept; empty while it can.
+    """
+
+    open: dict[str, OpenProgress] = field(default_factory=dict)
+    settling: frozenset[str] = frozenset()
+    problem: str = ""
 
 
 class GatewayControl:
@@ -121,18 +136,20 @@ class GatewayControl:
         Raises:
             Retryable: the gateway can't be reached.
         """
+        return (await self.read_state()).open
+
+    async def read_state(self) -> GatewayProgress:
+        """Return all that is not listed as ended.
+
+        Raises:
+            Retryable: the gateway can't be reached.
+        """
         answer = await self._call("GET", "/runs/progress")
-        return {
-            seen["id"]: OpenProgress(
-                requests=seen["requests"],
-                turns=seen["turns"],
-                tool_calls=seen["toolCalls"],
-                waited_us=seen["waitedUs"],
-                quiet_us=seen["quietUs"],
-                answered=seen["answered"],
-            )
-            for seen in answer["open"]
-        }
+        return GatewayProgress(
+            {seen["id"]: _parse_progress(seen) for seen in answer["open"]},
+            frozenset(answer.get("settling", ())),
+            answer["problem"],
+        )
 
     async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
         try:
@@ -152,6 +169,17 @@ def _describe_problem(answer: object) -> str:
     if isinstance(answer, dict) and isinstance(answer.get("error"), dict):
         return str(answer["error"].get("message", ""))[:400]
     return str(answer)[:400]
+
+
+def _parse_progress(seen: dict[str, Any]) -> OpenProgress:
+    return OpenProgress(
+        requests=seen["requests"],
+        turns=seen["turns"],
+        tool_calls=seen["toolCalls"],
+        waited_us=seen["waitedUs"],
+        quiet_us=seen["quietUs"],
+        answered=seen["answered"],
+    )
 
 
 def _parse_probe(values: dict[str, Any]) -> ProbeSeen:
