@@ -10,7 +10,8 @@ from typing import Any, assert_never
 
 from pydantic import ValidationError
 
-from proctor.adapters.mcp.launch import NoLauncher, PlainLauncher, ServerLauncher
+from proctor.adapters.mcp.elsewhere import ElsewhereLauncher
+from proctor.adapters.mcp.launch import PlainLauncher, ServerLauncher
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
@@ -101,7 +102,8 @@ async def _open_launcher(config: GatewayConfig, stack: AsyncExitStack) -> tuple[
             logins = {name: parts.dataset for name, parts in config.scenarios.items()}
             watch = EngineWatch({name: EngineAddress(at.host, at.port, at.secure) for name, at in logins.items()})
             await stack.enter_async_context(watch.watching())
-            return NoLauncher(), watch.losses
+            hooks = {(hook.server, logins[hook.scenario].database): (hook.host, hook.port) for hook in config.hooks}
+            return ElsewhereLauncher(hooks), watch.losses
         case SandboxMode.BWRAP:
             addresses = {name: (parts.dataset.host, parts.dataset.port) for name, parts in config.scenarios.items()}
             private = (*config.private_dirs, config.spool_dir, config.sockets_dir)

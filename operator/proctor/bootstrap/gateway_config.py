@@ -108,7 +108,7 @@ class TcpListen(_Section):
 
 
 class ToolboxAddress(_Section):
-    """Where a server under test listens for the cells of one scenario."""
+    """Where a server under test, or its hook, listens for the cells of one scenario."""
 
     server: _Text
     scenario: _Text
@@ -133,6 +133,7 @@ class GatewayConfig(_Section):
         listen: a TCP port beside the sockets.
         sandbox: how commands of servers under test are run.
         toolboxes: where servers run that this process does not start.
+        hooks: where the hooks of such servers run.
         private_dirs: folders that servers under test must not see: data, scenarios.
         allowed_hosts: hosts to which models' requests may go, as ``host`` or ``host:port``.
         retry: how long an overloaded provider is waited for.
@@ -152,17 +153,21 @@ class GatewayConfig(_Section):
     listen: TcpListen | None = None
     sandbox: SandboxMode = SandboxMode.BWRAP
     toolboxes: tuple[ToolboxAddress, ...] = ()
+    hooks: tuple[ToolboxAddress, ...] = ()
     private_dirs: tuple[Path, ...] = ()
     allowed_hosts: tuple[str, ...] = DEFAULT_ALLOWED_HOSTS
     retry: RetryCaps = RetryCaps()
     host_names: tuple[str, ...] = ()
 
     def _check_toolboxes(self) -> None:
-        known = {(toolbox.server, toolbox.scenario) for toolbox in self.toolboxes}
-        ours = (server.name for server in self.suite.servers if server.http is None or server.http.url is None)
-        for pair in product(ours, (scenario.name for scenario in self.suite.scenarios)):
-            if pair not in known:
-                raise ValueError(f"toolboxes: server {pair[0]} has none for scenario {pair[1]}")
+        servers, scenarios = self.suite.servers, [scenario.name for scenario in self.suite.scenarios]
+        ours = [server.name for server in servers if server.http is None or server.http.url is None]
+        prepared = [server.name for server in servers if server.provision is not None]
+        for field, addresses, needed in (("toolboxes", self.toolboxes, ours), ("hooks", self.hooks, prepared)):
+            known = {(address.server, address.scenario) for address in addresses}
+            for server, scenario in product(needed, scenarios):
+                if (server, scenario) not in known:
+                    raise ValueError(f"{field}: server {server} has none for scenario {scenario}")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import render_login
 from proctor.api.fields import SecretKeyRef
 from proctor.api.suite import EvalSuiteSpec
+from proctor.bootstrap.children_file import ToolboxPlace
 from proctor.bootstrap.gateway_config import (
     DatasetLogin,
     GatewayConfig,
@@ -60,11 +61,16 @@ def read_gateway_config(root: Path) -> GatewayConfig:
             "sockets_dir": state / "s",
             "listen": TcpListen(host=host, port=_parse_port(port)),
             "sandbox": SandboxMode.ELSEWHERE,
-            "toolboxes": tuple(ToolboxAddress.model_validate(place.model_dump()) for place in children.toolboxes),
+            "toolboxes": _addresses(children.toolboxes),
+            "hooks": _addresses(children.hooks),
             "allowed_hosts": children.allowed_hosts,
             "host_names": tuple(name.rpartition(":")[0] or name for name in children.host_names),
         }
     )
+
+
+def _addresses(places: Iterable[ToolboxPlace]) -> tuple[ToolboxAddress, ...]:
+    return tuple(ToolboxAddress.model_validate(place.model_dump()) for place in places)
 
 
 def _needed(suite: EvalSuiteSpec) -> Iterator[SecretKeyRef]:

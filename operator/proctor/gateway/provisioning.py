@@ -124,7 +124,7 @@ class Provisioning:
 
     async def _read(self, hook: LaunchedServer) -> bytes:
         """Return the last line of a hook that ended well."""
-        hook.writer.close()
+        hook.writer.write_eof()
         printed = bytearray()
         try:
             async with asyncio.timeout(self._limits.hook_seconds):

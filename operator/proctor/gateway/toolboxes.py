@@ -11,6 +11,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from proctor.adapters.mcp.channel import Channel, Failed
 from proctor.adapters.mcp.connect import open_channel
+from proctor.adapters.mcp.dialling import await_listener
 from proctor.adapters.mcp.launch import DatasetAccess, HttpAddress, ServerCommand, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
@@ -18,7 +19,7 @@ from proctor.api.fields import SecretKeyRef
 from proctor.api.server import EnvVar, Header, HttpTransport, Server
 from proctor.core.gatewaypolicy.toollist import ToolListing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
-from proctor.errors import InvalidInput
+from proctor.errors import InvalidInput, Terminal
 from proctor.gateway.attempt import Attempt
 from proctor.gateway.probing import ProbeCall, call_probe
 from proctor.gateway.provisioning import HOOK_FIELDS, Provisioned, Provisioning
@@ -199,11 +200,19 @@ class Toolboxes:
         """Return where a server of ours listens; it is started if that is for us to do."""
         elsewhere = self._spec.toolboxes.get((server.name, scenario))
         if elsewhere is not None:
-            return HttpAddress(f"http://{elsewhere[0]}:{elsewhere[1]}")
+            return await self._address_elsewhere(server, *elsewhere)
         if http.command is None or http.port is None:
             raise InvalidInput(f"server {server.name!r}: on one machine http needs a url, or a command and a port")
         command = self._command(server, http.command)
         return await self._shared.address(SharedServer(command, self._spec.datasets[scenario], http.port, http.path))
+
+    async def _address_elsewhere(self, server: Server, host: str, port: int) -> HttpAddress:
+        """Return where a server in a pod of its own listens, once it does: the pod may still be starting."""
+        try:
+            await await_listener(host, port, seconds=self._spec.limits.start_seconds)
+        except TimeoutError as error:
+            raise Terminal(f"server {server.name!r}: nothing answers at {host}:{port}") from error
+        return HttpAddress(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
 
     async def _provision(self, server: Server, scenario: str, address: HttpAddress) -> Provisioned:
         if server.provision is None:

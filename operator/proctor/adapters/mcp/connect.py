@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import assert_never
 
 from proctor.adapters.mcp.channel import Channel
+from proctor.adapters.mcp.dialling import dial
 from proctor.adapters.mcp.http import HttpChannel
 from proctor.adapters.mcp.launch import LaunchedServer, ServerLauncher
 from proctor.adapters.mcp.limits import McpLimits
@@ -17,8 +18,6 @@ from proctor.errors import Terminal
 
 _LINE_SLACK = 64 * 1024
 """Room for the envelope around a result of exactly the limit."""
-
-_KNOCK_SECONDS = 0.25
 
 _EXIT_LOOKS, _EXIT_LOOK_SECONDS = 25, 0.02
 
@@ -64,8 +63,8 @@ async def _start(target: StdioTarget, launcher: ServerLauncher, limits: McpLimit
 async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
     line_bytes = limits.message_bytes + _LINE_SLACK
     try:
-        async with asyncio.timeout(limits.start_seconds):
-            reader, writer = await _connect(target, line_bytes)
+        # Its pod may still be starting.
+        reader, writer = await dial(target.host, target.port, seconds=limits.start_seconds, line_bytes=line_bytes)
     except TimeoutError as e:
         raise Terminal(f"server {target.server!r}: no connection to {target.host}:{target.port}") from e
 
@@ -77,15 +76,6 @@ async def _dial(target: TcpTarget, limits: McpLimits) -> LineStreams:
         return "the server closed its connection"
 
     return LineStreams(reader, writer, terminate, explain, lambda: "")
-
-
-async def _connect(target: TcpTarget, line_bytes: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Knock until somebody opens: its pod may still be starting."""
-    while True:
-        try:
-            return await asyncio.open_connection(target.host, target.port, limit=line_bytes)
-        except OSError:
-            await asyncio.sleep(_KNOCK_SECONDS)
 
 
 async def explain_exit(launched: LaunchedServer, *, who: str = "the server process") -> str:
