@@ -50,7 +50,7 @@ class Kubectl:
             raise ClusterError(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
         return done
 
-    def get(self, *words: str) -> Any:  # noqa: ANN401 - whatever the object is
+    def get(self, *words: str) -> Any:
         """Return an object as JSON."""
         return json.loads(self.run("get", *words, "--output=json").stdout)
 
@@ -60,11 +60,11 @@ class Kubectl:
 
     def is_ready(self) -> bool:
         """Say whether the API server answers that it is ready."""
-        return self.run("get", "--raw=/readyz", "--request-timeout=2s", check=False).returncode == 0
+        return self.run("get", "--raw=/readyz", "--request-timeout=10s", check=False).returncode == 0
 
     def node_is_ready(self, name: str) -> bool:
         """Say whether a node reports Ready."""
-        done = self.run("get", "node", name, "--output=json", "--request-timeout=5s", check=False)
+        done = self.run("get", "node", name, "--output=json", "--request-timeout=10s", check=False)
         if done.returncode:
             return False
         conditions = json.loads(done.stdout)["status"].get("conditions", [])

@@ -47,7 +47,7 @@ def enter(places: Places) -> int:
             start_new_session=True,
         )
     deadline = time.monotonic() + SECONDS_TO_VANISH
-    while (pid := supervisor(places)) is None:
+    while (pid := supervisor(places)) is None or not _listens(places):
         if outer.poll() is not None or time.monotonic() > deadline:
             raise ClusterError(f"no namespaces for the node: {(places.logs / 'supervisor.log').read_text().strip()}")
         time.sleep(0.02)
@@ -57,6 +57,10 @@ def enter(places: Places) -> int:
 def supervisor(places: Places) -> int | None:
     """Return the process id of the supervisor of this state folder, if it runs."""
     return next((pid for pid in processes() if command_line(pid) == _supervise(places)), None)
+
+
+def _listens(places: Places) -> bool:
+    return all((service / "supervise" / "ok").exists() for service in places.services.iterdir())
 
 
 def _supervise(places: Places) -> list[str]:

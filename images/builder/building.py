@@ -1,0 +1,139 @@
+"""Builds images whose content has changed, and remembers what each is called."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from builder.archives import read_digest
+from builder.catalogue import IMAGES, Entry, catalogue
+from builder.digesting import digest_files, digest_texts
+from builder.engines import Engine, Recipe
+from builder.faults import ImageError
+
+PREFIX = "localhost/proctor"
+TAG = "dev"
+
+
+@dataclass(frozen=True)
+class Built:
+    """An image that is there.
+
+    Args:
+        name: its folder in `images/`.
+        archive: the file that holds it.
+        digest: of its manifest, `sha256:…`.
+        fresh: whether it was built just now.
+    """
+
+    name: str
+    archive: Path
+    digest: str
+    fresh: bool
+
+    @property
+    def tag(self) -> str:
+        """Its name for people."""
+        return full_name(self.name)
+
+    @property
+    def pinned(self) -> str:
+        """Its name for manifests."""
+        return f"{PREFIX}/{self.name}@{self.digest}"
+
+
+def full_name(name: str) -> str:
+    """Return the name with the tag."""
+    return f"{PREFIX}/{name}:{TAG}"
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where images are built and kept.
+
+    Args:
+        folder: archives, and what is known of them.
+        engine: builds them.
+        base: an image to start from in place of the one made of packages, or of the Containerfiles' own.
+        say: is told what is done.
+    """
+
+    folder: Path
+    engine: Engine
+    base: str | None
+    say: Callable[[str], None]
+
+    def build(self, names: Iterable[str]) -> list[Built]:
+        """Build these and what they start from, each if its content has changed."""
+        entries = catalogue()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        keys: dict[str, str] = {}
+        built = []
+        for name in self._needed(entries, names):
+            keys[name] = self._key(entries[name], keys)
+            built.append(self._build_one(entries[name], keys[name]))
+        known = {**self.known(), **{image.name: image.pinned for image in built}}
+        (self.folder / "images.json").write_text(json.dumps(known, indent=1, sort_keys=True))
+        return built
+
+    def known(self) -> dict[str, str]:
+        """Return the name by digest of every image that was built last."""
+        file = self.folder / "images.json"
+        return dict(json.loads(file.read_text())) if file.exists() else {}
+
+    def _needed(self, entries: dict[str, Entry], names: Iterable[str]) -> list[str]:
+        wanted = set(names)
+        if unknown := wanted - entries.keys():
+            raise ImageError(f"no such images: {', '.join(sorted(unknown))}; there are {', '.join(entries)}")
+        for name in reversed(entries):
+            if name in wanted and (base := self._base(entries[name])) in entries:
+                wanted.add(str(base))
+        return [name for name in entries if name in wanted]
+
+    def _base(self, entry: Entry) -> str | None:
+        """Return the entry that an image starts from, or the name of a foreign image, or nothing."""
+        if entry.base == "base" and (self.base is not None or self.engine.has_registry):
+            return self.base
+        return entry.base
+
+    def _key(self, entry: Entry, keys: dict[str, str]) -> str:
+        base = self._base(entry) or ""
+        return digest_texts(
+            [
+                entry.inputs(),
+                digest_files(IMAGES / entry.name / "Containerfile", IMAGES / "builder"),
+                keys.get(base, base),
+                type(self.engine).__name__,
+            ]
+        )
+
+    def _build_one(self, entry: Entry, key: str) -> Built:
+        archive = self.folder / f"{entry.name}-{key}.tar"
+        fresh = not archive.exists()
+        if fresh:
+            self.say(f"build {entry.name}")
+            self._make(entry, archive)
+            for old in self.folder.glob(f"{entry.name}-{'?' * len(key)}.tar"):
+                if old != archive:
+                    old.unlink()
+        return Built(entry.name, archive, read_digest(archive), fresh)
+
+    def _make(self, entry: Entry, archive: Path) -> None:
+        base = self._base(entry)
+        partial = archive.with_suffix(".partial")
+        partial.unlink(missing_ok=True)
+        with TemporaryDirectory(dir=self.folder, prefix="context-") as folder:
+            context = Path(folder)
+            entry.fill(context, self.folder / "trees")
+            recipe = Recipe(
+                name=full_name(entry.name),
+                containerfile=IMAGES / entry.name / "Containerfile",
+                context=context,
+                base=full_name(base) if base in catalogue() else base,
+            )
+            self.engine.build(recipe, partial)
+        shutil.move(partial, archive)
