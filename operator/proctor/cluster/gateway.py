@@ -136,7 +136,7 @@ class Gateway:
         try:
             if self._life is None or self._life.name != pod.life:
                 await self._end_life()
-                control = GatewayControl(f"http://{self.address(seen)}", self.token)
+                control = self.ground.installation.dial(f"http://{self.address(seen)}", self.token)
                 self._life = _Life(pod.life, control)
             life = self._life
             # In this order: an attempt goes from open to settling to ended, so that none is missed in between.

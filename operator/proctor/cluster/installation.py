@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from proctor.adapters.control import GatewayControl
 from proctor.adapters.kube.client import KubeClient, Object
 from proctor.adapters.kube.kinds import SERVICE
 from proctor.api.suite import EvalSuiteSpec
@@ -38,6 +40,7 @@ class Installation:
         master_key: every run's key is derived from it.
         namespace: where the operator itself runs.
         ca_bundle: PEM text of certificates to trust instead of the system's; empty for those.
+        dial: opens the control doors of a gateway, given its address and the operator's token.
         clock: tells the time.
     """
 
@@ -46,6 +49,7 @@ class Installation:
     master_key: bytes = field(repr=False)
     namespace: str
     ca_bundle: str = ""
+    dial: Callable[[str, str], GatewayControl] = GatewayControl
     clock: Clock = utc_now
 
     async def find(self, host: str) -> Address:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from proctor.adapters.kube.client import KubeClient, Object
@@ -72,17 +72,16 @@ class _Kept(Generic[_T]):
     fetch: Callable[[], Coroutine[Any, Any, _T]]
     seconds: float
     _value: _T | None = None
-    _until: float = 0.0
+    _until: datetime | None = None
 
-    async def get(self) -> _T:
-        now = time.monotonic()
-        if self._value is None or now >= self._until:
+    async def get(self, now: datetime) -> _T:
+        if self._value is None or self._until is None or now >= self._until:
             self._value = await self.fetch()
-            self._until = now + self.seconds
+            self._until = now + timedelta(seconds=self.seconds)
         return self._value
 
     def forget(self) -> None:
-        self._until = 0.0
+        self._until = None
 
 
 class Eyes:
@@ -111,8 +110,11 @@ class Eyes:
         for kept in (self._jobs, self._deployments, self._addresses, self._policies, self._children, self._grades):
             kept.forget()
 
-    async def look(self) -> Seen:
+    async def look(self, now: datetime) -> Seen:
         """Return what is there.
+
+        Args:
+            now: the instant of the look.
 
         Raises:
             Retryable: the API server can't say now.
@@ -122,12 +124,12 @@ class Eyes:
         try:
             async with asyncio.TaskGroup() as group:
                 pods = group.create_task(self._list_pods())
-                jobs = group.create_task(self._jobs.get())
-                deployments = group.create_task(self._deployments.get())
-                addresses = group.create_task(self._addresses.get())
-                policies = group.create_task(self._policies.get())
-                children = group.create_task(self._children.get())
-                grades = group.create_task(self._grades.get())
+                jobs = group.create_task(self._jobs.get(now))
+                deployments = group.create_task(self._deployments.get(now))
+                addresses = group.create_task(self._addresses.get(now))
+                policies = group.create_task(self._policies.get(now))
+                children = group.create_task(self._children.get(now))
+                grades = group.create_task(self._grades.get(now))
         except* ProctorError as failed:
             raise failed.exceptions[0] from failed
         places, probes = children.result()

@@ -108,7 +108,7 @@ class World:
     async def _observe(self, run: RunSnapshot) -> Observed:
         now = self._installation.clock()
         pending = timedelta(seconds=run.suite.limits.pending_deadline_seconds)
-        seen = await self._eyes.look()
+        seen = await self._eyes.look(now)
         self._ground.see(seen)
         await self._datasets.note(seen)
         gateway = await self._gateway.observe(seen, now, pending_deadline=pending)
