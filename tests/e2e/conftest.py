@@ -1,0 +1,56 @@
+"""The cluster that these tests share; each has namespaces of its own and runs beside the others."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.kubectl import Kubectl
+from cluster.places import Places
+from cluster.running import RunningCluster, find_cluster
+from proctor.manifests.scope import Images
+
+MakeNamespace = Callable[[str], str]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> RunningCluster:
+    """The cluster that is there; `make cluster` brings it up."""
+    return find_cluster(Places.from_environment())
+
+
+@pytest.fixture(scope="session")
+def kubectl(cluster: RunningCluster) -> Kubectl:
+    """Its command line."""
+    return cluster.kubectl
+
+
+@pytest.fixture(scope="session")
+def images(cluster: RunningCluster) -> Images:
+    """Proctor's images as a run's children name them."""
+    names = cluster.images
+    return Images(
+        operator=names["operator"],
+        sandbox=names["sandbox"],
+        claude_code=names.get("sandbox-claude-code", ""),
+        servers=frozenset({names["mcp-clickhouse"], names["clickscope"]}),
+    )
+
+
+@pytest.fixture
+def make_namespace(kubectl: Kubectl) -> Iterator[MakeNamespace]:
+    """Make namespaces under Pod Security `restricted`; they are deleted after the test, unwaited."""
+    made: list[str] = []
+
+    def make(purpose: str) -> str:
+        name = f"{purpose}-{uuid.uuid4().hex[:8]}"
+        labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
+        kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+        made.append(name)
+        return name
+
+    yield make
+    if made:
+        kubectl.run("delete", "namespace", "--wait=false", *made)

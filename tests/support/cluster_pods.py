@@ -1,0 +1,72 @@
+"""Makers of pods that Pod Security `restricted` admits, and what becomes of them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from cluster.kubectl import Kubectl
+
+SECONDS = 120
+SECURITY = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+}
+
+
+def busybox(
+    name: str,
+    *command: str,
+    image: str,
+    namespace: str,
+    labels: dict[str, str] | None = None,
+    limits: dict[str, str] | None = None,
+) -> dict[str, Any]:
+    """A pod with one container, which runs one command of busybox's once."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
+        "spec": {
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 10001,
+                "runAsGroup": 10001,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "only",
+                    "image": image,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["/bin/busybox", *command],
+                    "securityContext": SECURITY,
+                    "resources": {"limits": limits or {"memory": "32Mi", "cpu": "100m"}},
+                }
+            ],
+        },
+    }
+
+
+def wait_until(kubectl: Kubectl, name: str, *phases: str, namespace: str) -> dict[str, Any]:
+    """Return a pod once it is in one of the phases."""
+    deadline = time.monotonic() + SECONDS
+    while True:
+        pod: dict[str, Any] = kubectl.get("pod", name, f"--namespace={namespace}")
+        if pod["status"]["phase"] in phases:
+            return pod
+        assert time.monotonic() < deadline, pod["status"]
+        time.sleep(0.3)
+
+
+def finish(kubectl: Kubectl, pod: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """Create a pod, and return its container's end and its log."""
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    kubectl.apply(pod)
+    ended = wait_until(kubectl, name, "Succeeded", "Failed", namespace=namespace)
+    log = kubectl.run("logs", name, f"--namespace={namespace}").stdout
+    return ended["status"]["containerStatuses"][0]["state"]["terminated"], log
