@@ -23,7 +23,9 @@ _PRIVATE = (
     *("192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/4", "240.0.0.0/4"),
 )
 """What is nobody's on the internet: the cluster, its nodes, its cloud's metadata."""
-_PRIVATE_6 = ("::/128", "::1/128", "::ffff:0:0/96", "64:ff9b::/96", "fc00::/7", "fe80::/10", "ff00::/8")
+_PUBLIC_6 = "2000::/3"
+_TUNNELS_6 = ("2001::/32", "2002::/16")
+"""Their addresses hold one of the fourth version, which may be private."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,7 @@ class Way:
 
 def internet(*ports: int) -> Way:
     """Return the way to every public address."""
-    blocks = (Block(cidr="0.0.0.0/0", without=_PRIVATE), Block(cidr="::/0", without=_PRIVATE_6))
+    blocks = (Block(cidr="0.0.0.0/0", without=_PRIVATE), Block(cidr=_PUBLIC_6, without=_TUNNELS_6))
     return Way(to=blocks, ports=tuple(Ports(first=port) for port in ports))
 
 

@@ -139,6 +139,7 @@ def test_s9_no_other_pod_of_the_namespace_is_touched() -> None:
         ("fe80::1", False),
         ("::ffff:10.0.0.1", False),
         ("64:ff9b::a9fe:a9fe", False),
+        ("2002:a9fe:a9fe::", False),
     ],
 )
 def test_s9_the_internet_is_public_addresses(address: str, reached: bool) -> None:
