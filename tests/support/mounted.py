@@ -1,4 +1,4 @@
-"""A run's mounted folder, as pods find it, and a stand-in of the API server for the one ConfigMap that a grader uses."""
+"""A run's mounted folder, as pods find it, and a stand-in of the API server for a grader's one ConfigMap."""
 
 from __future__ import annotations
 
@@ -62,7 +62,9 @@ def make_dataset(**fields: Any) -> dict[str, Any]:
     }
 
 
-def write_mount(root: Path, *, suite: Mapping[str, Any] | None = None, children: Mapping[str, Any] | None = None) -> Path:
+def write_mount(
+    root: Path, *, suite: Mapping[str, Any] | None = None, children: Mapping[str, Any] | None = None
+) -> Path:
     """Write a whole folder; return it."""
     files = {
         "suite/suite.json": canonical_json(suite or make_suite()).decode(),

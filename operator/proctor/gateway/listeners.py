@@ -75,7 +75,7 @@ class Listeners:
         state = ServerState()
         server = await asyncio.get_running_loop().create_server(lambda: self._protocol(TCP_SOURCE, state), host, port)
         name = server.sockets[0].getsockname()
-        self._servers[f"tcp:{host}:{port}"] = (server, state)
+        self._servers[f"tcp:{name[0]}:{name[1]}"] = (server, state)
         return str(name[0]), int(name[1])
 
     async def close(self, source: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.errors import InvalidInput
-from proctor.local.engine.config import ADMIN_ONLY, Access, EngineLimits, build_config_xml, build_users_xml
+from proctor.local.engine.config import ADMIN_ONLY, Access, EngineLimits, Known, build_config_xml, build_users_xml
 
 
 def users(access: Access) -> ET.Element:
@@ -69,3 +69,22 @@ def test_an_engine_that_serves_a_clone_merges_nothing() -> None:
     served = ET.fromstring(build_config_xml(EngineLimits(), users_path="u", error_log="l", merges=False))  # noqa: S314 - our own
     assert served.findtext(place) == "0"
     assert ET.fromstring(build_config_xml(EngineLimits(), users_path="u", error_log="l")).find(place) is None  # noqa: S314 - our own
+
+
+def test_who_is_named_from_outside_may_come_from_outside() -> None:
+    """architecture, Datasets: in a pod, the dataset's user comes over the network; the engine's owner does not."""
+    agent = Known.with_password("pr_0123456789_0", "a-secret-of-the-run")
+    root = users(Access("ds_1", agent=agent, host="0.0.0.0", port=8200))  # noqa: S104 - a pod's own
+    assert {user.tag: user.findtext("networks/ip") for user in root.findall("users/*")} == {
+        "default": "127.0.0.1",
+        "admin": "127.0.0.1",
+        "pr_0123456789_0": "::/0",
+    }
+    assert root.findtext("users/pr_0123456789_0/password_sha256_hex") == agent.password_digest
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a<b", "ä", "x" * 65])
+def test_a_user_whose_name_could_be_markup_is_refused(name: str) -> None:
+    """S29: the name becomes an element of the users file."""
+    with pytest.raises(ValueError, match="user"):
+        Known.with_password(name, "secret")
