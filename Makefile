@@ -8,7 +8,7 @@ UV_VERSION := 0.13.9
 MODEL  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-unit test-integration test-drills check format generate wheel bench constraints clean
+.PHONY: help quickstart test test-unit test-integration test-drills test-cluster cluster cluster-down images check format generate wheel bench constraints clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,23 @@ test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser ## Real engine, rea
 
 test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves
 	$(INTEGRATION) -n 2 -m drill || $(INTEGRATION) -n 2 -m drill --last-failed
+
+# A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.
+CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
+OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
+
+test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
+	$(BIN)/pytest -q -n 2 --dist loadfile -m cluster tests/e2e
+
+cluster: $(VENV)/.dev ## Bring up a real Kubernetes node on this machine (root)
+	$(CLUSTER) up
+
+cluster-down: $(VENV)/.dev ## Take it down, and look whether anything is left
+	$(CLUSTER) down
+	$(CLUSTER) check
+
+images: $(VENV)/.dev ## Build the images; load them into the node of make cluster, or with KIND=NAME into kind
+	$(if $(KIND)$(BASE)$(OTHER_CLUSTER),PYTHONPATH=images $(BIN)/python -m builder $(if $(KIND),--kind $(KIND)) $(if $(BASE),--base $(BASE)),$(CLUSTER) images)
 
 check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/ruff format --check .

@@ -70,7 +70,6 @@ class Workshop:
     def build(self, names: Iterable[str]) -> list[Built]:
         """Build these and what they start from, each if its content has changed."""
         entries = catalogue()
-        self.folder.mkdir(parents=True, exist_ok=True)
         keys: dict[str, str] = {}
         built = []
         for name in self._needed(entries, names):

@@ -14,6 +14,7 @@ from cluster.certificates import write_certificates
 from cluster.configuration import NODE, write_configuration
 from cluster.control_groups import make_control_groups, remove_control_groups
 from cluster.faults import ClusterError
+from cluster.images import NEEDED_BY_PODS, load_images
 from cluster.kubectl import Kubectl
 from cluster.network import Network, choose_network, connect
 from cluster.places import Places
@@ -51,6 +52,8 @@ def up(places: Places) -> None:
     with step("container runtime"):
         _start(places, services.RUNTIME)
         wait_for("containerd", partial(_runtime_answers, places), seconds=60, hint=str(places.logs))
+    with step("image that every pod starts from"):
+        load_images(places, NEEDED_BY_PODS)
     with step("controllers, kubelet, service proxy, network policies"):
         _start(places, (*services.CONTROLLERS, *services.WORKERS))
         wait_for("node", partial(kubectl.node_is_ready, NODE), seconds=120, hint=str(places.logs))
