@@ -17,6 +17,8 @@ from builder.faults import ImageError
 
 PREFIX = "localhost/proctor"
 TAG = "dev"
+# The modules here on which the content of an image depends.
+MAKERS = tuple(Path(__file__).with_name(f"{name}.py") for name in ("catalogue", "engines", "python_tree"))
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class Workshop:
         return digest_texts(
             [
                 entry.inputs(),
-                digest_files(IMAGES / entry.name / "Containerfile", IMAGES / "builder"),
+                digest_files(IMAGES / entry.name / "Containerfile", *MAKERS),
                 keys.get(base, base),
                 type(self.engine).__name__,
             ]

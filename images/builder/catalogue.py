@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from builder.commands import run
 from builder.digesting import digest_files, digest_texts
@@ -24,7 +25,7 @@ BUSYBOX = Path("/bin/busybox")
 AGENT = ROOT / "operator" / "proctor_agent"
 NPM = ROOT / "tests" / "npm" / "package.json"
 SOURCES = (ROOT / "operator", ROOT / "scenarios", ROOT / "pyproject.toml", ROOT / "README.md", ROOT / "LICENSE")
-PINS = (ROOT / "pyproject.toml", ROOT / "constraints.txt")
+CONSTRAINTS = ROOT / "constraints.txt"
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 Fill = Callable[[Path, Path], None]
@@ -57,11 +58,13 @@ def catalogue() -> dict[str, Entry]:
         Entry("sandbox", "base", partial(digest_files, AGENT, BUSYBOX), _fill_sandbox),
         Entry("sandbox-claude-code", "sandbox", partial(digest_files, NPM), _fill_claude_code),
         *(
-            Entry(name, "base", partial(digest_files, *SOURCES, *PINS), partial(_fill_proctor, chosen))
+            Entry(name, "base", partial(digest_files, *SOURCES, CONSTRAINTS), partial(_fill_proctor, chosen))
             for name, chosen in extras.items()
         ),
         *(
-            Entry(name, "base", partial(digest_files, *PINS), partial(install_pinned, ROOT, _pin(name)))
+            Entry(
+                name, "base", partial(digest_texts, [_pin(name), *_pins()]), partial(install_pinned, ROOT, _pin(name))
+            )
             for name in ("mcp-clickhouse", "clickscope")
         ),
     ]
@@ -109,7 +112,7 @@ def _fill_claude_code(context: Path, _kept: Path) -> None:
 
 
 def _fill_proctor(extras: tuple[str, ...], context: Path, kept: Path) -> None:
-    tree = kept / digest_texts([*extras, digest_files(*PINS, Path(__file__).with_name("python_tree.py"))])
+    tree = kept / digest_texts([*extras, *_pins(), Path(__file__).with_name("python_tree.py").read_text()])
     if not tree.exists():
         install_requirements(ROOT, extras, tree)
     shutil.copytree(tree, context / "dependencies", copy_function=os.link)
@@ -118,5 +121,15 @@ def _fill_proctor(extras: tuple[str, ...], context: Path, kept: Path) -> None:
 
 def _pin(name: str) -> str:
     """Return the requirement by which the one-machine extra has a server, so that both measure the same one."""
-    local = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["local"]
+    local = _project()["optional-dependencies"]["local"]
     return next(requirement for requirement in local if requirement.startswith(f"{name}=="))
+
+
+def _pins() -> list[str]:
+    """Return all that says which versions are installed."""
+    project = _project()
+    return [json.dumps([project["dependencies"], project["optional-dependencies"]]), CONSTRAINTS.read_text()]
+
+
+def _project() -> dict[str, Any]:
+    return dict(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"])
