@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, str] = {
     "compare": "compare",
     "export": "export",
     "report": "report",
+    "wait": "wait",
 }
 """By name, the module in this package whose `register` adds it."""
 
