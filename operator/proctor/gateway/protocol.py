@@ -32,7 +32,7 @@ class ConnectionState(TypedDict):
 
 
 MAX_FRAMING_BYTES = 64 * 1024
-"""Of one request: its head, and whatever else of it is no body. The parser itself would keep any number."""
+"""Of a request's head, and of whatever stands between two pieces of its body: the parser would keep any number."""
 
 _VERSIONS = frozenset({"1.0", "1.1"})
 _JOINED_BYTES = 64 * 1024
@@ -67,7 +67,7 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a request's body."""
-        self._framing_bytes -= len(body)
+        self._framing_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
