@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from proctor.adapters.mcp.launch import PlainLauncher, ServerLauncher
 from proctor.adapters.models.hosts import check_provider_url
 from proctor.adapters.models.messages_client import MessagesClient, ProviderAddress
 from proctor.api.model import AnthropicModel
-from proctor.bootstrap.engine_watch import EngineAddress, EngineWatch
+from proctor.bootstrap.engine_watch import EngineAddress, EngineWatch, see_nothing
 from proctor.bootstrap.gateway_config import GatewayConfig, SandboxMode
 from proctor.bootstrap.record_store import Sink, open_sink
 from proctor.bootstrap.server_launcher import SandboxLauncher
@@ -41,6 +41,7 @@ class GatewayParts:
         policies: the scripted policies, by scenario.
         launcher: starts commands of servers under test.
         engine_losses: how often a scenario's engine was not there for what was asked of it, so far.
+        look_at_engine: sees now whether it is there, where losses are seen only from beside.
         open_provider: makes a connection to a provider.
     """
 
@@ -50,6 +51,7 @@ class GatewayParts:
     policies: Mapping[str, Policies | None]
     launcher: ServerLauncher
     engine_losses: Callable[[str], int]
+    look_at_engine: Callable[[str], Awaitable[None]]
     open_provider: Callable[[AnthropicModel], MessagesClient]
 
     def open_scripted(
@@ -82,34 +84,37 @@ async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
     config.sockets_dir.chmod(0o700)
     async with AsyncExitStack() as stack:
         sink, earlier = await open_sink(config, stack)
-        launcher, engine_losses = await _open_launcher(config, stack)
+        launcher, losses, look = await _open_launcher(config, stack)
         yield GatewayParts(
             sink=sink,
             earlier=earlier,
             prompts=prompts,
             policies=policies,
             launcher=launcher,
-            engine_losses=engine_losses,
+            engine_losses=losses,
+            look_at_engine=look,
             open_provider=partial(_open_provider, config),
         )
 
 
-async def _open_launcher(config: GatewayConfig, stack: AsyncExitStack) -> tuple[ServerLauncher, Callable[[str], int]]:
+async def _open_launcher(
+    config: GatewayConfig, stack: AsyncExitStack
+) -> tuple[ServerLauncher, Callable[[str], int], Callable[[str], Awaitable[None]]]:
     match config.sandbox:
         case SandboxMode.NONE:
-            return PlainLauncher(), lambda _: 0
+            return PlainLauncher(), lambda _: 0, see_nothing
         case SandboxMode.ELSEWHERE:
             logins = {name: parts.dataset for name, parts in config.scenarios.items()}
             watch = EngineWatch({name: EngineAddress(at.host, at.port, at.secure) for name, at in logins.items()})
             await stack.enter_async_context(watch.watching())
             hooks = {(hook.server, logins[hook.scenario].database): (hook.host, hook.port) for hook in config.hooks}
-            return ElsewhereLauncher(hooks), watch.losses
+            return ElsewhereLauncher(hooks), watch.losses, watch.look
         case SandboxMode.BWRAP:
             addresses = {name: (parts.dataset.host, parts.dataset.port) for name, parts in config.scenarios.items()}
             private = (*config.private_dirs, config.spool_dir, config.sockets_dir)
             launcher = SandboxLauncher(config.sockets_dir, private)
             await launcher.open_bridges(stack, addresses.values())
-            return launcher, lambda scenario: launcher.losses(addresses[scenario])
+            return launcher, lambda scenario: launcher.losses(addresses[scenario]), see_nothing
     assert_never(config.sandbox)
 
 

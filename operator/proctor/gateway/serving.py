@@ -95,6 +95,7 @@ def build_servers(config: GatewayConfig, parts: GatewayParts) -> ServersSpec:
         launcher=parts.launcher,
         toolboxes={(box.server, box.scenario): (box.host, box.port) for box in config.toolboxes},
         engine_losses=parts.engine_losses,
+        look_at_engine=parts.look_at_engine,
         # Commands that were installed beside this program are found before the machine's.
         search_path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
     )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from proctor.adapters.mcp.channel import Failed
 from proctor.adapters.mcp.jsonrpc import INVALID_PARAMS, JsonObject, Notification, RpcError, RpcResult, encode
@@ -66,6 +67,22 @@ class ToolReply:
         return encode({"content": [], "isError": self.is_error, **result})
 
 
+class EngineSight(NamedTuple):
+    """What is seen of a dataset's engine.
+
+    Attributes:
+        losses: tells how often it was not there for what was asked of it, so far.
+        look: sees now whether it is there.
+    """
+
+    losses: Callable[[], int]
+    look: Callable[[], Awaitable[None]]
+
+
+async def _see_nothing() -> None:
+    """Nothing is watched."""
+
+
 class Toolbox:
     """The tools of one attempt.
 
@@ -74,7 +91,7 @@ class Toolbox:
         upstream: the connection to the server under test.
         pinned: the list that Preflight saw; None pins the first one that is seen.
         error_field: the suite's `errorField` for this server.
-        engine_losses: how often the dataset's engine was not there for what was asked of it, so far.
+        engine: what is seen of the dataset's engine.
     """
 
     def __init__(
@@ -84,13 +101,13 @@ class Toolbox:
         *,
         pinned: ToolListing | None = None,
         error_field: str | None = None,
-        engine_losses: Callable[[], int] = lambda: 0,
+        engine: EngineSight | None = None,
     ) -> None:
         self._attempt = attempt
         self._upstream = upstream
         self._pinned = pinned
         self._error_field = error_field
-        self._engine_losses = engine_losses
+        self._engine = engine or EngineSight(lambda: 0, _see_nothing)
         self._calls: dict[tuple[str, str], int] = {}
         self._notifications = 0
         self._others = 0
@@ -171,14 +188,15 @@ class Toolbox:
         self._attempt.take_call()
         if check is CallCheck.UNKNOWN:
             return self._answer_unknown(name, span, request)
-        losses = self._engine_losses()
+        losses = self._engine.losses()
         params: JsonObject = {**(extra or {}), "name": name, "arguments": arguments}
         try:
             reply = failed or await self._upstream.request("tools/call", params, sink=self._recorded(sink))
+            engine_lost = await self._is_engine_lost(reply, losses)
         except asyncio.CancelledError:
             self._record_call(name, span, request, blame=CANCELLED, result=b"")
             raise
-        blame, answer = self._judge(reply, engine_lost=self._engine_losses() > losses)
+        blame, answer = self._judge(reply, engine_lost=engine_lost)
         if blame == ENGINE_LOST:
             # What the agent concludes without that result says nothing about it or its server: another attempt.
             lost = "the dataset's engine was lost during a tool call"
@@ -241,6 +259,12 @@ class Toolbox:
         blame = Blame(Status.AGENT_ERROR, "unknown_tool")
         self._record_call(name, span, request, blame=blame, result=answer.result)
         return answer
+
+    async def _is_engine_lost(self, reply: Reply, before: int) -> bool:
+        """Tell whether the engine was away during a call; after one that failed, it is looked at once more."""
+        if self._engine.losses() == before and self._judge(reply, engine_lost=False)[0] != OK:
+            await self._engine.look()
+        return self._engine.losses() > before
 
     def _judge(self, reply: Reply, *, engine_lost: bool) -> tuple[Blame, ToolReply]:
         match reply:

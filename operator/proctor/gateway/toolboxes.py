@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
@@ -17,6 +17,7 @@ from proctor.adapters.mcp.limits import McpLimits
 from proctor.adapters.mcp.target import HttpTarget, StdioTarget, Target, TcpTarget
 from proctor.api.fields import SecretKeyRef
 from proctor.api.server import EnvVar, Header, HttpTransport, Server
+from proctor.bootstrap.engine_watch import see_nothing
 from proctor.core.gatewaypolicy.toollist import ToolListing
 from proctor.core.gatewaypolicy.tools import ToolPolicy
 from proctor.errors import InvalidInput, Terminal
@@ -25,7 +26,7 @@ from proctor.gateway.probing import ProbeCall, call_probe
 from proctor.gateway.provisioning import HOOK_FIELDS, Provisioned, Provisioning
 from proctor.gateway.reference_sql import ReferenceSql, plays_on_reference
 from proctor.gateway.shared_servers import SharedServer, SharedServers
-from proctor.gateway.toolbox import Toolbox
+from proctor.gateway.toolbox import EngineSight, Toolbox
 from proctor.gateway.upstream import Upstream
 
 _PROBES_AT_ONCE = 4
@@ -48,6 +49,7 @@ class ServersSpec:
         search_path: PATH of the servers' commands.
         toolboxes: host and port by server and scenario, where servers run in pods of their own instead of here.
         engine_losses: how often a scenario's engine was not there for what was asked of it, so far.
+        look_at_engine: sees now whether it is there, where losses are seen only from beside.
     """
 
     servers: Mapping[str, Server]
@@ -58,6 +60,7 @@ class ServersSpec:
     search_path: str = os.defpath
     toolboxes: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     engine_losses: Callable[[str], int] = lambda _scenario: 0
+    look_at_engine: Callable[[str], Awaitable[None]] = see_nothing
 
 
 class Probed(NamedTuple):
@@ -94,7 +97,7 @@ class Toolboxes:
             self._upstream(server, scenario),
             pinned=self._pinned.get((server.name, scenario)),
             error_field=server.error_field,
-            engine_losses=lambda: self._spec.engine_losses(scenario),
+            engine=EngineSight(lambda: self._spec.engine_losses(scenario), lambda: self._spec.look_at_engine(scenario)),
         )
         toolbox.prestart()
         return toolbox
