@@ -25,6 +25,29 @@ class ApiDied(Exception):  # noqa: N818 - says what happened
 
 
 @dataclass
+class Doom:
+    """Kills the operator right after one of its effects.
+
+    Attributes:
+        at: which, counted from 1; 0 for none.
+        effects: brought about so far.
+    """
+
+    at: int = 0
+    effects: int = 0
+
+    def strike(self) -> None:
+        """Take note of an effect.
+
+        Raises:
+            ApiDied: it was the last one.
+        """
+        self.effects += 1
+        if self.effects == self.at:
+            raise ApiDied
+
+
+@dataclass
 class _Configuration:
     host: str = ""
 
@@ -58,6 +81,7 @@ class MemoryApi:
         requests: what was asked of it, in order.
         fault: fails requests before they are served.
         lost: fails requests after they were served: whoever asked doesn't learn that it was done.
+        doom: kills who asks, after an effect.
     """
 
     objects: dict[tuple[str, str, str], Json] = field(default_factory=dict)
@@ -65,11 +89,12 @@ class MemoryApi:
     requests: list[Request] = field(default_factory=list)
     fault: Fault = lambda _method, _path: None
     lost: Fault = lambda _method, _path: None
+    doom: Doom = field(default_factory=Doom)
     configuration: _Configuration = field(default_factory=_Configuration)
     _count: int = 0
 
     def client(self) -> KubeClient:
-        return KubeClient(self)  # type: ignore[arg-type] # all of an ApiClient that the client uses
+        return KubeClient(self, pause=_no_pause)  # type: ignore[arg-type] # all of an ApiClient that the client uses
 
     def clock(self) -> datetime:
         return self.now
@@ -135,6 +160,8 @@ class MemoryApi:
             return _answer(failed, {"message": "it fails on purpose"})
         self.requests.append(Request(method, path, body))
         status, reply = self._serve(method, path, dict(parse_qsl(query)), copy.deepcopy(body))
+        if method != "GET":
+            self.doom.strike()
         lost = self.lost(method, path)
         if lost is not None:
             return _answer(lost, {"message": "it was done, but who asked doesn't learn of it"})
@@ -194,6 +221,10 @@ class MemoryApi:
             for (plural, where, _), body in list(self.objects.items())
             if plural == kind.plural and namespace in {None, where} and _has(body, wanted)
         ]
+
+
+async def _no_pause(_seconds: float) -> None:
+    """Time passes only when the test says so."""
 
 
 def _parse(path: str) -> tuple[Kind, str | None, str | None, str | None]:

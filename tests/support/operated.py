@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from proctor.bootstrap.operator_settings import OperatorSettings
 from proctor.cluster.driver import PassReport, RunDriver
 from proctor.cluster.installation import Installation
 from proctor.errors import Retryable
-from support.memory_api import Json, MemoryApi
+from support.memory_api import ApiDied, Json, MemoryApi
 from support.played_pods import PlayedGateway, PlayedPods
 from support.runs import make_suite
 
@@ -112,6 +113,8 @@ class Operated:
             self.driver = RunDriver(installation, "team", "quick-1", lambda: None)
         self.passes += 1
         report = await self.driver.make_pass()
+        for _ in range(5):
+            await asyncio.sleep(0)  # what goes on beside the passes gets its turns
         self.started |= {pod["metadata"]["name"] for pod in self.api.every(POD) if "-a-" in pod["metadata"]["name"]}
         return report
 
@@ -121,6 +124,9 @@ class Operated:
             try:
                 report = await self.make_pass()
             except Retryable:
+                report = PassReport(finished=False, busy=True)
+            except ApiDied:
+                await self.kill()
                 report = PassReport(finished=False, busy=True)
             if report.finished or (until is not None and until(self.status)):
                 return self.status
@@ -139,4 +145,5 @@ def operate(*, suite: Json | None = None, run: Json | None = None, **changes: An
         servers=tuple(server["name"] for server in spec["servers"]),
         scenarios=tuple(scenario["name"] for scenario in spec["scenarios"]),
     )
+    gateway.doom = api.doom
     return Operated(api, gateway, PlayedPods(api, gateway), changes)

@@ -15,7 +15,7 @@ from proctor.core.trajectory.outcome import AttemptRecord, ExitCause, Outcome, P
 from proctor.errors import InvalidInput, Retryable
 from proctor.manifests.names import ATTEMPT_LABEL, ROLE_LABEL, RUN_LABEL, Role, RunNames
 from proctor.reconcile.observed import ProbeSeen
-from support.memory_api import Json, MemoryApi
+from support.memory_api import Doom, Json, MemoryApi
 from support.runs import RUBRIC, TOOLS, make_record
 
 PLACE = {
@@ -34,6 +34,8 @@ class PlayedGateway:
         ended: acknowledged, in order.
         opened: how often each attempt was opened; more than once only before its first request.
         silent: nobody answers.
+        lives: of its process.
+        doom: kills who asks, after an effect.
     """
 
     run: str
@@ -44,6 +46,7 @@ class PlayedGateway:
     ended: list[AttemptRecord] = field(default_factory=list)
     silent: bool = False
     lives: int = 1
+    doom: Doom = field(default_factory=Doom)
 
     async def close(self) -> None:
         """Nothing is held."""
@@ -63,6 +66,7 @@ class PlayedGateway:
             raise InvalidInput(f"{key} was opened before")
         assert key not in {record.key for record in (*self.settling, *self.ended)}, f"{key} is counted twice"
         self.open_attempts[key.opaque_id] = (key, 0)
+        self.doom.strike()
         return Door(None, f"token-{key.opaque_id}")  # type: ignore[arg-type] # there is no socket over the network
 
     async def end(self, key: AttemptKey, exit_: ProcessExit) -> None:
@@ -72,6 +76,7 @@ class PlayedGateway:
             raise InvalidInput(f"{key} is not open")
         outcome = _judge(exit_, known[1])
         self.settling.append(make_record(key.cell, key.attempt, outcome, key=key, reason=exit_.message))
+        self.doom.strike()
 
     async def list_ended(self, after: int, *, wait: int) -> list[AttemptRecord]:  # noqa: ARG002 - as the real one
         self._answer()

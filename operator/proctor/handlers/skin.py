@@ -11,8 +11,8 @@ from proctor.bootstrap.operator_settings import OperatorSettings
 from proctor.handlers.operating import Operator
 
 _GROUP = ("proctor.dev", "v1alpha1")
-_SERVER_SECONDS = 270.0
-_CLIENT_SECONDS = 300.0
+_SERVER_SECONDS = 270
+_CLIENT_SECONDS = 300
 """A watch is begun anew so often: one that fell silent is not noticed otherwise."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -18,6 +19,10 @@ Object = dict[str, Any]
 
 _TIMEOUT = aiohttp.ClientTimeout(total=30, connect=5)
 _PAGE = 500
+_PAUSES = (0.1, 0.4)
+_LONGEST_PAUSE = 2.0
+"""A pass that waits longer is better made anew."""
+_BUSY = frozenset({429, 500, 502, 503, 504})
 _MERGE = "application/merge-patch+json"
 
 
@@ -26,13 +31,15 @@ class KubeClient:
 
     Args:
         api: connects, authenticates, and reads tokens anew.
+        pause: waits some seconds between two tries.
 
     Attributes:
         requests: how many were sent; for figures.
     """
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: ApiClient, *, pause: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._api = api
+        self._pause = pause
         self.requests = 0
 
     async def close(self) -> None:
@@ -199,6 +206,19 @@ class KubeClient:
         raise to_error(reply, attempted)
 
     async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Reply:
+        """Send a request, and again where the API server is busy: whatever is asked for may be asked for twice."""
+        for pause in _PAUSES:
+            try:
+                reply = await self._request_once(method, path, body)
+            except Retryable:
+                await self._pause(pause)
+                continue
+            if reply.status not in _BUSY:
+                return reply
+            await self._pause(min(reply.retry_after or pause, _LONGEST_PAUSE))
+        return await self._request_once(method, path, body)
+
+    async def _request_once(self, method: str, path: str, body: Mapping[str, Any] | None) -> Reply:
         self.requests += 1
         kind = _MERGE if method == "PATCH" else "application/json"
         headers = {"Accept": "application/json", "Content-Type": kind}
