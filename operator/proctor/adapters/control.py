@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
-import httpx
-
+from proctor.adapters.wire import ConnectError, CutError, Wire
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.attempt_json import parse_record
 from proctor.core.trajectory.outcome import AttemptRecord, ProcessExit
@@ -72,18 +74,17 @@ class GatewayControl:
     """
 
     def __init__(self, where: Path | str, token: str) -> None:
-        socket = str(where) if isinstance(where, Path) else None
-        self._client = httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=socket),
-            base_url="http://gateway" if isinstance(where, Path) else where,
-            headers={"Authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(_CALL_SECONDS, connect=_CONNECT_SECONDS),
-            trust_env=False,
+        on_socket = isinstance(where, Path)
+        self._wire = Wire(
+            "http://gateway" if on_socket else str(where),
+            socket=str(where) if on_socket else None,
+            connect_seconds=_CONNECT_SECONDS,
         )
+        self._headers = {"authorization": f"Bearer {token}"}
 
     async def close(self) -> None:
         """Let go of the connections."""
-        await self._client.aclose()
+        self._wire.close()
 
     async def probe(self, *, patience: float) -> tuple[ProbeSeen, ...]:
         """Let the gateway start every server once, and return what each answered.
@@ -95,7 +96,7 @@ class GatewayControl:
             Retryable: the gateway can't be reached.
             InvalidInput: it refuses.
         """
-        answer = await self._call("POST", "/runs/probe", timeout=patience)
+        answer = await self._call("POST", "/runs/probe", seconds=patience)
         return tuple(_parse_probe(server) for server in answer["servers"])
 
     async def open(self, key: AttemptKey, *, deadline_seconds: int) -> Door:
@@ -106,7 +107,7 @@ class GatewayControl:
             InvalidInput: it refuses.
         """
         body = {"cell": str(key.cell), "attempt": key.attempt, "deadlineSeconds": deadline_seconds}
-        answer = await self._call("POST", "/runs/attempts", json=body)
+        answer = await self._call("POST", "/runs/attempts", body)
         return Door(Path(answer["socket"]), answer["token"])
 
     async def end(self, key: AttemptKey, exit_: ProcessExit) -> None:
@@ -117,7 +118,7 @@ class GatewayControl:
             InvalidInput: it knows no such open attempt.
         """
         body = {"cause": exit_.cause.value, "exitCode": exit_.exit_code, "message": exit_.message}
-        await self._call("POST", f"/runs/attempts/{key.opaque_id}/end", json=body)
+        await self._call("POST", f"/runs/attempts/{key.opaque_id}/end", body)
 
     async def list_ended(self, after: int, *, wait: int) -> list[AttemptRecord]:
         """Return attempts whose rows the store has, but the first ``after``; wait for one if there is none yet.
@@ -125,9 +126,8 @@ class GatewayControl:
         Raises:
             Retryable: the gateway can't be reached.
         """
-        answer = await self._call(
-            "GET", "/runs/attempts", params={"after": after, "wait": wait}, timeout=wait + _CALL_SECONDS
-        )
+        query = urlencode({"after": after, "wait": wait})
+        answer = await self._call("GET", f"/runs/attempts?{query}", seconds=wait + _CALL_SECONDS)
         return [parse_record(values) for values in answer["attempts"]]
 
     async def read_progress(self) -> dict[str, OpenProgress]:
@@ -151,16 +151,20 @@ class GatewayControl:
             answer["problem"],
         )
 
-    async def _call(self, method: str, path: str, **options: Any) -> Any:  # noqa: ANN401 - JSON
+    async def _call(
+        self, method: str, path: str, body: dict[str, Any] | None = None, *, seconds: float = _CALL_SECONDS
+    ) -> Any:  # noqa: ANN401 - JSON
+        sent = None if body is None else json.dumps(body).encode()
         try:
-            reply = await self._client.request(method, path, **options)
-            answer = reply.json() if reply.content else None
-        except (httpx.HTTPError, ValueError) as e:
+            async with self._wire.exchange(method, path, self._headers, body=sent, idle_seconds=seconds) as reply:
+                content = b"".join([piece async for piece in reply.pieces()])
+            answer = json.loads(content) if content else None
+        except (ConnectError, CutError, ValueError) as e:
             raise Retryable(f"asking the gateway for {method} {path}: {e or type(e).__name__}") from e
-        if reply.is_success:
+        if reply.status < HTTPStatus.BAD_REQUEST:
             return answer
         problem = _describe_problem(answer)
-        if reply.status_code < httpx.codes.INTERNAL_SERVER_ERROR:
+        if reply.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             raise InvalidInput(f"the gateway refused {method} {path}: {problem}")
         raise Terminal(f"the gateway failed at {method} {path}: {problem}")
 
