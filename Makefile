@@ -19,7 +19,7 @@ quickstart: $(VENV)/.local ## Run two MCP servers against one incident and print
 test: test-unit test-integration ## Pass the tests; test-drills has those that take longest
 
 test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
-	$(BIN)/pytest -q -n 2 tests/unit tests/contract
+	$(BIN)/pytest -q -n 2 -m 'not drill' tests/unit tests/contract
 
 # A test that hangs shows its stacks after 300 s and fails. These are dozens of real processes on whatever machine this
 # is: what failed is run once more by itself, and both outcomes stand in the log.
@@ -28,8 +28,8 @@ INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o f
 test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser ## Real engine, real sandboxes, real MCP servers
 	$(INTEGRATION) -n 2 -m 'not drill' || $(INTEGRATION) -n 2 -m 'not drill' --last-failed
 
-test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves
-	$(INTEGRATION) -n 2 -m drill || $(INTEGRATION) -n 2 -m drill --last-failed
+test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves; all simulated runs
+	$(INTEGRATION) tests/unit -n 2 -m drill || $(INTEGRATION) tests/unit -n 2 -m drill --last-failed
 
 # A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.
 CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster

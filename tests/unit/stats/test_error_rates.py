@@ -11,6 +11,8 @@ Kinds of scores, each with its spread per cell, are in `core.stats.chances`, siz
 
 With adaptive replicates the same verdicts are looked for after every block, and the first that is found counts.
 
+What the page shows is measured by `make test-drills`; the single sizes and the ends of intervals by every `make test`.
+
 With 2,000 runs a true rate of 2.5 % is seen above 3.5 % once in 400 times; the limit of 5 % leaves room for the rest.
 """
 
@@ -62,6 +64,7 @@ def small() -> list[SmallRuns]:
     return measure_small()
 
 
+@pytest.mark.drill
 def test_few_cells_hold_the_stated_rates(small: list[SmallRuns]) -> None:
     """P31, statistics: a true drop of exactly maxDrop passes ≤ 5 %, an A/A pair fails ≤ 5 %, for every kind of scores
     at 3, 5, 10 replicates × 1, 2, 4 scenarios, and with adaptive replicates up to 10, 12, 15; the same intervals
@@ -71,6 +74,7 @@ def test_few_cells_hold_the_stated_rates(small: list[SmallRuns]) -> None:
     assert max(row.plain for row in small) > 0.5
 
 
+@pytest.mark.drill
 def test_sizes_hold_the_stated_rates(sizes: list[Power]) -> None:
     """P31, statistics: at every size the limit passes ≤ 5 % and A/A fails ≤ 5 %; at the recommended ones A/A passes
     ≥ 80 % and twice the limit fails ≥ 80 %."""
@@ -86,6 +90,7 @@ def test_sizes_hold_the_stated_rates(sizes: list[Power]) -> None:
     assert told == RECOMMENDED
 
 
+@pytest.mark.drill
 def test_growing_runs_hold_the_stated_rates_wherever_they_stop(growing: list[Power]) -> None:
     """Adaptive, statistics: at every recommended size, for normal scores, lapses and discrete marks, the limit passes
     ≤ 5 %, A/A fails ≤ 5 % and passes ≥ 80 %, twice the limit fails ≥ 80 %; and it takes fewer cells on average."""
@@ -114,6 +119,7 @@ def test_looking_often_with_plain_intervals_would_not_hold_the_rates() -> None:
     assert levelled.mean() <= 0.025
 
 
+@pytest.mark.drill
 def test_the_page_shows_the_tables_that_are_measured(
     sizes: list[Power], growing: list[Power], small: list[SmallRuns]
 ) -> None:
