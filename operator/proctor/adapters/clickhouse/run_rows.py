@@ -6,7 +6,9 @@ size, and a page that fails is an error, never a shorter answer.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -93,15 +95,36 @@ class RunRows:
     ) -> AsyncIterator[tuple[AttemptRecord, list[Row]]]:
         span = f"({_ORDER}) BETWEEN {_tuple('first')} AND {_tuple('last')}"
         sql = f"{select} WHERE run = {{run:String}} AND {span} ORDER BY {_ORDER}, seq"
-        for page in _cut(attempts, lambda record: record.events, _EVENTS_PER_PAGE):
-            parameters = {"run": page[0].key.run, **_bound("first", page[0]), **_bound("last", page[-1])}
-            found = await self._fetch(sql, parameters)
+
+        def ask(page: list[AttemptRecord]) -> Coroutine[None, None, list[Row]]:
+            return self._fetch(sql, {"run": page[0].key.run, **_bound("first", page[0]), **_bound("last", page[-1])})
+
+        async for page, found in _ask_ahead(_cut(attempts, lambda record: record.events, _EVENTS_PER_PAGE), ask):
             by_key = {key: list(group) for key, group in groupby(found, key=itemgetter(*range(len(_KEY))))}
             for record in page:
                 yield record, by_key.pop(tuple(record.key.columns.values()), [])
 
     async def _fetch(self, sql: str, parameters: Parameters) -> list[Row]:
         return await self._session.fetch(sql, {**EXACT, **name_parameters(parameters)})
+
+
+async def _ask_ahead(
+    pages: Iterable[ItemT], ask: Callable[[ItemT], Coroutine[None, None, list[Row]]]
+) -> AsyncIterator[tuple[ItemT, list[Row]]]:
+    """Yield pages with what was answered; while one of them is made use of, the store looks for the next."""
+    asked: deque[tuple[ItemT, asyncio.Task[list[Row]]]] = deque()
+    try:
+        for page in pages:
+            asked.append((page, asyncio.create_task(ask(page))))
+            await asyncio.sleep(0)  # or it would only begin once nobody reads
+            if len(asked) > 1:
+                first, answer = asked.popleft()
+                yield first, await answer
+        for last, answer in asked:
+            yield last, await answer
+    finally:
+        for _, answer in asked:
+            answer.cancel()
 
 
 def _tuple(side: str) -> str:
