@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import fcntl
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 from builder.building import Built, Workshop
@@ -46,24 +44,14 @@ def _build_and_load(arguments: argparse.Namespace) -> None:
     say = _timed()
     engine = choose_engine(arguments.folder.parent / "buildah")
     workshop = Workshop(arguments.folder, engine, arguments.base, say)
-    with _alone(arguments.folder):
-        images = [image for image in workshop.build(arguments.names or catalogue()) if _is_for_clusters(image)]
-        if arguments.containerd:
-            load_into_containerd(arguments.containerd, images, say)
-        elif arguments.kind:
-            load_into_kind(arguments.kind, images, say)
+    images = [image for image in workshop.build(arguments.names or catalogue()) if _is_for_clusters(image)]
+    if arguments.containerd:
+        load_into_containerd(arguments.containerd, images, say)
+    elif arguments.kind:
+        load_into_kind(arguments.kind, images, say)
     say("done")
     for image in images:
         print(f"{image.name} {image.pinned}")
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one build at a time use the folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _is_for_clusters(image: Built) -> bool:

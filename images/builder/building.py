@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -77,8 +79,11 @@ class Workshop:
         for name in self._needed(entries, names):
             keys[name] = self._key(entries[name], keys)
             built.append(self._build_one(entries[name], keys[name]))
-        known = {**self.known(), **{image.name: image.pinned for image in built}}
-        (self.folder / "images.json").write_text(json.dumps(known, indent=1, sort_keys=True))
+        with self._alone("images"):
+            known = {**self.known(), **{image.name: image.pinned for image in built}}
+            partial = self.folder / "images.partial"
+            partial.write_text(json.dumps(known, indent=1, sort_keys=True))
+            partial.rename(self.folder / "images.json")
         return built
 
     def known(self) -> dict[str, str]:
@@ -114,14 +119,26 @@ class Workshop:
 
     def _build_one(self, entry: Entry, key: str) -> Built:
         archive = self.folder / f"{entry.name}-{key}.tar"
-        fresh = not archive.exists()
-        if fresh:
-            self.say(f"build {entry.name}")
-            self._make(entry, archive)
-            for old in self.folder.glob(f"{entry.name}-{'?' * len(key)}.tar"):
-                if old != archive:
-                    old.unlink()
+        with self._alone(entry.name):
+            if fresh := not archive.exists():
+                self.say(f"build {entry.name}")
+                self._make(entry, archive)
+                self._forget_older(archive)
         return Built(entry.name, archive, read_digest(archive), fresh)
+
+    @contextmanager
+    def _alone(self, name: str) -> Iterator[None]:
+        """Let one process at a time make an image."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (self.folder / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _forget_older(self, archive: Path) -> None:
+        name, key = archive.stem.rsplit("-", 1)
+        for old in self.folder.glob(f"{name}-{'?' * len(key)}.tar"):
+            if old != archive:
+                old.unlink()
 
     def _make(self, entry: Entry, archive: Path) -> None:
         base = self._base(entry)
