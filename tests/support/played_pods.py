@@ -117,6 +117,7 @@ class PlayedPods:
         canary_opens: what the canary reaches that it must not.
         turns: how many turns an agent works.
         hold: sandboxes whose opaque id it says yes to stay as they are.
+        stuck: no sandbox finds a node.
     """
 
     api: MemoryApi
@@ -124,6 +125,7 @@ class PlayedPods:
     canary_opens: tuple[str, ...] = ()
     turns: int = 1
     hold: Callable[[str], bool] = lambda _opaque_id: False
+    stuck: bool = False
 
     def turn(self) -> None:
         """Move everything on by one."""
@@ -150,6 +152,8 @@ class PlayedPods:
         status = pod["status"]
         if pod["spec"].get("activeDeadlineSeconds") == 1:
             self._end(pod, 143, "stopped", reason="DeadlineExceeded")
+        elif not status.get("phase") and self.stuck:
+            return
         elif not status.get("phase"):
             pod["spec"]["nodeName"] = "node1"
             status |= {"phase": "Running", "containerStatuses": [_running(self._at())]}
