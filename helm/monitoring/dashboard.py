@@ -130,7 +130,12 @@ def _harness_panels() -> list[Any]:
         _lines("A gateway's answer", "95th percentile.", unit="s", span=_THIRD).with_target(
             _query(_quantile("proctor_gateway_request_duration_seconds_bucket", "le"), "gateways")
         ),
-        _lines("The operator", "Failed passes a second, runs in its queue, age of its last look.", unit="short", span=_THIRD)
+        _lines(
+            "The operator",
+            "Failed passes a second, runs in its queue, age of its last look.",
+            unit="short",
+            span=_THIRD,
+        )
         .with_target(_query("sum(rate(proctor_reconcile_errors_total[$__rate_interval]))", "failed passes"))
         .with_target(_query("proctor_operator_queue_depth", "queue"))
         .with_target(_query("time() - proctor_operator_last_pass_timestamp_seconds", "age of the last look")),

@@ -62,6 +62,12 @@ def _scenario_reference() -> Files:
         yield page, render_reference(model, file, intro)
 
 
+def _metrics() -> Files:
+    from proctor.adapters.prometheus.reference import render_metrics
+
+    yield "docs/metrics.md", render_metrics()
+
+
 def _cli_reference() -> Files:
     from proctor.cli.app import app
     from proctor.cli.reference import render_cli
@@ -74,6 +80,7 @@ GENERATORS: tuple[Callable[[], Files], ...] = (
     _chart,
     _manifest_reference,
     _scenario_reference,
+    _metrics,
     _cli_reference,
 )
 """One per source; add a line for another."""
@@ -86,7 +93,7 @@ def generate(
     root: Annotated[Path, typer.Option(help="The repository's root.")] = Path(),
     check: Annotated[bool, typer.Option("--check", help="Write nothing; print differences and exit 1.")] = False,
 ) -> None:
-    """Write crds/, docs/reference/ and the chart's copies. Exit codes: 0 current or written, 1 they differ."""
+    """Write crds/, references and the chart's CRDs from the types. Exit codes: 0 current or written, 1 they differ."""
     with explained():
         wanted = {path: text for generator in GENERATORS for path, text in generator()}
         stale = [path for path in _existing(root) if path not in wanted]
