@@ -20,7 +20,7 @@ from builder.faults import ImageError
 PREFIX = "localhost/proctor"
 TAG = "dev"
 # The modules here on which the content of an image depends.
-MAKERS = tuple(Path(__file__).with_name(f"{name}.py") for name in ("catalogue", "engines", "python_tree"))
+MAKERS = tuple(Path(__file__).with_name(f"{name}.py") for name in ("catalogue", "python_tree"))
 
 
 @dataclass(frozen=True)

@@ -61,12 +61,15 @@ class Buildah:
     has_registry: bool = False
 
     def build(self, recipe: Recipe, archive: Path) -> None:
-        """Build; layers are not compressed: they go no further than this machine."""
+        """Build; layers are compressed fast rather than well: they go no further than this machine."""
         self._run("build", "--isolation=chroot", "--layers", "--timestamp=0", "--pull=false", *recipe.words)
-        self._run("push", "--disable-compression", recipe.name, f"oci-archive:{archive}:{recipe.name}")
+        compression = ("--compression-format=zstd", "--compression-level=1")
+        self._run("push", *compression, recipe.name, f"oci-archive:{archive}:{recipe.name}")
 
     def _run(self, *words: str) -> None:
-        run("buildah", f"--root={self.storage}/root", f"--runroot={self.storage}/run", *words)
+        places = (f"--root={self.storage}/root", f"--runroot={self.storage}/run")
+        # Or a mount of the storage upon itself is left behind.
+        run("buildah", *places, "--storage-driver=overlay", "--storage-opt=overlay.skip_mount_home=true", *words)
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ def up(places: Places) -> None:
     with step("container runtime"):
         _start(places, services.RUNTIME)
         wait_for("containerd", partial(_runtime_answers, places), seconds=60, hint=str(places.logs))
+        _forget_containers(places)
     with step("image that every pod starts from"):
         load_images(places, NEEDED_BY_PODS)
     with step("controllers, kubelet, service proxy, network policies"):
@@ -109,8 +110,18 @@ def _start(places: Places, names: Iterable[str]) -> None:
 
 
 def _runtime_answers(places: Places) -> bool:
-    words = ["ctr", f"--address={places.containerd_socket}", "--connect-timeout=1s", "version"]
-    return subprocess.run(words, check=False, capture_output=True).returncode == 0
+    return _ctr(places, "version").returncode == 0
+
+
+def _forget_containers(places: Places) -> None:
+    """Remove what the runtime remembers of an earlier node's containers; their processes are gone."""
+    if stale := _ctr(places, "containers", "list", "--quiet").stdout.split():
+        _ctr(places, "containers", "delete", *stale)
+
+
+def _ctr(places: Places, *words: str) -> subprocess.CompletedProcess[str]:
+    command = ["ctr", f"--address={places.containerd_socket}", "--connect-timeout=1s", "--namespace=k8s.io", *words]
+    return subprocess.run(command, check=False, capture_output=True, text=True)
 
 
 def down(places: Places) -> None:
