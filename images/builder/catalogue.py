@@ -74,7 +74,7 @@ def catalogue() -> dict[str, Entry]:
 BASE_COMMAND = (
     "mmdebstrap",
     "--variant=essential",
-    "--include=python3,ca-certificates,tzdata",
+    "--include=python3,ca-certificates,tzdata,libstdc++6",
     "--customize-hook=rm -rf "
     + " ".join(f'"$1"/usr/share/{folder}/*' for folder in ("doc", "man", "locale", "info", "bash-completion")),
     "bookworm",
