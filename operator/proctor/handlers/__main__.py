@@ -8,10 +8,10 @@ import signal
 import sys
 from importlib.metadata import version
 
-from proctor.adapters.prometheus.metrics import OperatorMetrics
+from proctor.adapters.prometheus.metrics import MetricsServer, OperatorMetrics
 from proctor.bootstrap.logging import set_up_logging
 from proctor.cluster.opening import open_installation
-from proctor.errors import InvalidInput, ProctorError
+from proctor.errors import InvalidInput, ProctorError, Terminal
 from proctor.handlers.operating import Operator
 from proctor.handlers.skin import watch
 
@@ -32,12 +32,19 @@ async def run() -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with open_installation() as installation:
         metrics = OperatorMetrics(version("proctor"))
-        server = metrics.serve(installation.settings.metrics_port)
+        server = _serve(metrics, installation.settings.metrics_port)
         logger.info("operating")
         try:
             await watch(Operator(installation, metrics), installation.settings, stop=stop)
         finally:
             server.close()
+
+
+def _serve(metrics: OperatorMetrics, port: int) -> MetricsServer:
+    try:
+        return metrics.serve(port)
+    except OSError as e:
+        raise Terminal(f"serving metrics on port {port}: {e.strerror}; choose another metricsPort") from e
 
 
 def main() -> int:
