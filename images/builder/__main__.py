@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from builder.building import Built, Workshop
+from builder.building import Workshop
 from builder.catalogue import catalogue
 from builder.engines import choose_engine
 from builder.faults import ImageError
@@ -43,8 +43,10 @@ def main() -> int:
 def _build_and_load(arguments: argparse.Namespace) -> None:
     say = _timed()
     engine = choose_engine(arguments.folder.parent / "buildah")
-    workshop = Workshop(arguments.folder, engine, arguments.base, say)
-    images = [image for image in workshop.build(arguments.names or catalogue()) if _is_for_clusters(image)]
+    workshop = Workshop(catalogue(), arguments.folder, engine, arguments.base, say)
+    # The base is built for those that start from it, and is nothing by itself.
+    names = arguments.names or [name for name in workshop.entries if name != "base"]
+    images = [image for image in workshop.build(names) if image.name != "base"]
     if arguments.containerd:
         load_into_containerd(arguments.containerd, images, say)
     elif arguments.kind:
@@ -52,10 +54,6 @@ def _build_and_load(arguments: argparse.Namespace) -> None:
     say("done")
     for image in images:
         print(f"{image.name} {image.pinned}")
-
-
-def _is_for_clusters(image: Built) -> bool:
-    return image.name != "base"
 
 
 def _timed() -> Callable[[str], None]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import fcntl
 import json
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from builder.archives import read_digest
-from builder.catalogue import IMAGES, Entry, catalogue
+from builder.catalogue import IMAGES, Entry
 from builder.digesting import digest_files, digest_texts
 from builder.engines import Engine, Recipe
 from builder.faults import ImageError
@@ -60,12 +60,14 @@ class Workshop:
     """Where images are built and kept.
 
     Args:
+        entries: the images that there are, each after its base.
         folder: archives, and what is known of them.
         engine: builds them.
         base: an image to start from in place of the one made of packages, or of the Containerfiles' own.
         say: is told what is done.
     """
 
+    entries: Mapping[str, Entry]
     folder: Path
     engine: Engine
     base: str | None
@@ -73,12 +75,11 @@ class Workshop:
 
     def build(self, names: Iterable[str]) -> list[Built]:
         """Build these and what they start from, each if its content has changed."""
-        entries = catalogue()
         keys: dict[str, str] = {}
         built = []
-        for name in self._needed(entries, names):
-            keys[name] = self._key(entries[name], keys)
-            built.append(self._build_one(entries[name], keys[name]))
+        for name in self._needed(names):
+            keys[name] = self._key(self.entries[name], keys)
+            built.append(self._build_one(self.entries[name], keys[name]))
         with self._alone("images"):
             known = {**self.known(), **{image.name: image.pinned for image in built}}
             partial = self.folder / "images.partial"
@@ -91,14 +92,14 @@ class Workshop:
         file = self.folder / "images.json"
         return dict(json.loads(file.read_text())) if file.exists() else {}
 
-    def _needed(self, entries: dict[str, Entry], names: Iterable[str]) -> list[str]:
+    def _needed(self, names: Iterable[str]) -> list[str]:
         wanted = set(names)
-        if unknown := wanted - entries.keys():
-            raise ImageError(f"no such images: {', '.join(sorted(unknown))}; there are {', '.join(entries)}")
-        for name in reversed(entries):
-            if name in wanted and (base := self._base(entries[name])) in entries:
+        if unknown := wanted - self.entries.keys():
+            raise ImageError(f"no such images: {', '.join(sorted(unknown))}; there are {', '.join(self.entries)}")
+        for name in reversed(self.entries):
+            if name in wanted and (base := self._base(self.entries[name])) in self.entries:
                 wanted.add(str(base))
-        return [name for name in entries if name in wanted]
+        return [name for name in self.entries if name in wanted]
 
     def _base(self, entry: Entry) -> str | None:
         """Return the entry that an image starts from, or the name of a foreign image, or nothing."""
@@ -151,7 +152,7 @@ class Workshop:
                 name=full_name(entry.name),
                 containerfile=IMAGES / entry.name / "Containerfile",
                 context=context,
-                base=full_name(base) if base in catalogue() else base,
+                base=full_name(base) if base in self.entries else base,
             )
             self.engine.build(recipe, partial)
         shutil.move(partial, archive)

@@ -25,8 +25,8 @@ GO_MODULES = ("kubernetes", "kube-router")
 KEPT = {"containerd"}
 
 
-def up(places: Places) -> None:
-    """Bring the node up; nothing is done when it is.
+def up(places: Places, *, images: Iterable[str] = ()) -> None:
+    """Bring the node up, with these of Proctor's images; nothing is done when it is.
 
     Raises:
         ClusterError: it can't be; the message says what to do.
@@ -48,16 +48,16 @@ def up(places: Places) -> None:
     kubectl = Kubectl(places.kubeconfig)
     with step("etcd, API server"):
         _start(places, services.CONTROL_PLANE)
-        wait_for("API server", kubectl.is_ready, seconds=120, hint=str(places.logs))
+        wait_for("API server", kubectl.is_ready, seconds=300, hint=str(places.logs))
     with step("container runtime"):
         _start(places, services.RUNTIME)
         wait_for("containerd", partial(_runtime_answers, places), seconds=60, hint=str(places.logs))
         _forget_containers(places)
     with step("image that every pod starts from"):
-        load_images(places, NEEDED_BY_PODS)
+        load_images(places, (*NEEDED_BY_PODS, *images))
     with step("controllers, kubelet, service proxy, network policies"):
         _start(places, (*services.CONTROLLERS, *services.WORKERS))
-        wait_for("node", partial(kubectl.node_is_ready, NODE), seconds=120, hint=str(places.logs))
+        wait_for("node", partial(kubectl.node_is_ready, NODE), seconds=300, hint=str(places.logs))
 
 
 def _refuse_impossible(places: Places) -> None:
