@@ -17,7 +17,7 @@ from proctor.cluster.patching import build_merge_patch
 from proctor.cluster.suites import follow_images
 from proctor.reconcile.suites import decide_suite
 from proctor.reconcile.suites_plan import CAUSE_LABEL, CreateRun, DeleteRun, SuiteAction, render_run
-from proctor.reconcile.suites_seen import RunCause, RunSeen, SuiteSeen, SuiteSnapshot
+from proctor.reconcile.suites_seen import RunCause, RunSeen, SuiteSeen, SuiteSnapshot, is_tracked
 
 
 class SuiteDriver:
@@ -111,6 +111,7 @@ def _read_run(body: Object, suite: SuiteSnapshot) -> RunSeen:
         owned=any(owner.get("controller") and owner["uid"] == suite.uid for owner in owners),
         cause=RunCause(cause) if cause in set(RunCause) else None,
         deleting=bool(metadata.get("deletionTimestamp")),
+        tracked=is_tracked(metadata),
         spec=EvalRunSpec.model_validate(body["spec"]),
         status=EvalRunStatus.model_validate(body.get("status") or {}),
     )

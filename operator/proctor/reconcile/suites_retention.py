@@ -58,14 +58,16 @@ def plan_deletions(
 
 
 def is_expired(run: RunSeen, now: datetime) -> bool:
-    """Say whether a run is past its own time."""
+    """Say whether a run is past its own time; one that a deployment tool would only make again never is."""
+    if run.tracked:
+        return False
     expiry = expires_at(run.spec, run.status)
     return expiry is not None and expiry <= now
 
 
 def next_expiry(runs: Sequence[RunSeen], now: datetime) -> datetime | None:
     """Return when the next run expires; None if none will."""
-    times = (expires_at(run.spec, run.status) for run in runs if not run.deleting)
+    times = (expires_at(run.spec, run.status) for run in runs if not (run.deleting or run.tracked))
     return min((time for time in times if time is not None and time > now), default=None)
 
 

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from proctor.api.run import EvalRunSpec, EvalRunStatus
 from proctor.api.suite import EvalSuiteSpec
 from proctor.api.suite_status import EvalSuiteStatus, GateStatus
+
+
+_TRACKERS = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
 
 
 class RunCause(StrEnum):
@@ -58,6 +62,7 @@ class RunSeen:
             the suite's history.
         cause: from its label; None for a run that a person made.
         deleting: it is being deleted.
+        tracked: a deployment tool applies it: deleted here, it would be made again for ever.
     """
 
     name: str
@@ -65,6 +70,7 @@ class RunSeen:
     owned: bool
     cause: RunCause | None
     deleting: bool = False
+    tracked: bool = False
     spec: EvalRunSpec
     status: EvalRunStatus
 
@@ -72,6 +78,12 @@ class RunSeen:
     def finished(self) -> datetime:
         """When a terminal run ended."""
         return self.status.ended or self.created
+
+
+def is_tracked(metadata: Mapping[str, Any]) -> bool:
+    """Say whether a deployment tool applies an object, by the marks that Argo CD and Flux leave on it."""
+    marks = {**(metadata.get("labels") or {}), **(metadata.get("annotations") or {})}
+    return any(name.startswith(_TRACKERS) for name in marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from proctor.api.run import Condition, ConditionStatus, ConditionType, EvalRunSt
 from proctor.api.suite import EvalSuiteSpec
 from proctor.api.suite_status import EvalSuiteStatus
 from proctor.reconcile.suites_plan import CreateRun, DeleteRun, render_run
-from proctor.reconcile.suites_seen import RunCause
+from proctor.reconcile.suites_seen import RunCause, is_tracked
 from support.suites import (
     IMAGE_A,
     IMAGE_B,
@@ -352,6 +352,19 @@ def test_a_run_that_is_being_deleted_is_not_deleted_again() -> None:
     world = FakeNamespace(make_suite(), runs={"mine": run})
     world.settle()
     assert world.decide().empty
+
+
+@pytest.mark.parametrize("mark", ["argocd.argoproj.io/tracking-id", "kustomize.toolkit.fluxcd.io/name"])
+def test_what_a_deployment_tool_applies_is_not_tidied_away(mark: str) -> None:
+    """P42: it would be made again for ever."""
+    assert is_tracked({"annotations": {mark: "evals"}})
+    assert is_tracked({"labels": {mark: "evals"}})
+    assert not is_tracked({"name": "mine", "labels": {"app": "evals"}})
+    run = with_ttl(make_run("mine", ended(), owned=False, tracked=True), seconds_after_pass=0)
+    world = FakeNamespace(make_suite(), runs={"mine": run})
+    world.settle()
+    assert world.decide().empty
+    assert world.decide().wake is None
 
 
 def test_what_passed_last_is_remembered_without_its_run() -> None:
