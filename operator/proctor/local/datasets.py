@@ -147,7 +147,7 @@ async def verify_dataset(record: DatasetRecord, data_dir: Path, *, threads: int 
 
 
 async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | None) -> DatasetRecord:
-    from proctor.adapters.clickhouse.datasets import build_dataset, compute_facts
+    from proctor.adapters.clickhouse.datasets import compute_facts, create_database, fill_database
 
     began = time.monotonic()
     database = f"ds_{request.hash}_1"
@@ -156,8 +156,8 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
     with stage_folder(root, request.hash) as staging:
         try:
             async with _serve(staging) as session:
-                plan = await reading
-                building = build_dataset(session, plan, database, threads=request.threads, on_progress=on_progress)
+                plan, _ = await _beside(reading, create_database(session, database))
+                building = fill_database(session, plan, database, threads=request.threads, on_progress=on_progress)
                 sheet, digests = await _beside(asyncio.to_thread(read_sheet, request), building)
                 facts = await compute_facts(session, sheet.queries, database) if sheet else {}
         finally:
@@ -254,3 +254,5 @@ async def _serve(staging: Path) -> AsyncIterator[HttpSession]:
 
     async with Engine.start(staging / ENGINE, access=ADMIN_ONLY, log=staging / _LOGS / "engine.log") as engine:
         yield HttpSession(engine.endpoint)
+        # Nothing is merged here and nobody waits for an answer: its orderly end would only take its time.
+        engine.kill()

@@ -14,7 +14,7 @@ from proctor.core.seeding.digest import TableDigest, digest_query, read_digest
 from proctor.core.seeding.facts import FactQuery, FactValue, read_fact
 from proctor.core.seeding.fleet import drop_fleet
 from proctor.core.seeding.plan import Insertion, SeedPlan
-from proctor.core.seeding.schema import create_table
+from proctor.core.seeding.schema import create_table, tables_for
 from proctor.core.seeding.sql import name_table
 from proctor.errors import ProctorError, Terminal
 
@@ -33,6 +33,12 @@ _ONE_BLOCK: Settings = {
     "max_insert_threads": 1,
     # The rows come in the order of the table; the engine need only see that they do.
     "optimize_on_insert": 0,
+}
+_FEW_ROWS = 2_000_000
+_AS_WRITTEN: Settings = {
+    # Of few rows, a statement is carried out sooner than it would be compiled and simplified: it is long.
+    "compile_expressions": 0,
+    "query_plan_merge_expressions": 0,
 }
 
 
@@ -81,8 +87,16 @@ async def build_dataset(
         Retryable: the ClickHouse went away.
         Terminal: it refused a statement, or holds other rows than the plan says.
     """
+    await create_database(session, database)
+    return await fill_database(session, plan, database, threads=threads, on_progress=on_progress)
+
+
+async def fill_database(
+    session: SqlSession, plan: SeedPlan, database: str, *, threads: int = 2, on_progress: OnProgress | None = None
+) -> dict[str, TableDigest]:
+    """As `build_dataset`, in a database that `create_database` has made."""
     tell = on_progress or (lambda _: None)
-    await create_tables(session, plan, database)
+    await _create_rest(session, plan, database)
     await load_rows(session, plan, database, threads=threads, on_progress=tell)
     await session.run(drop_fleet(database))
     tell(Progress(Stage.ROLLING_UP, plan.rows(), plan.rows()))
@@ -91,18 +105,37 @@ async def build_dataset(
     return await verify_rows(session, plan, database, threads=threads)
 
 
-async def create_tables(session: SqlSession, plan: SeedPlan, database: str) -> None:
-    """Create the database, its tables and its rollups; their views follow once the rollups are filled."""
+async def create_database(session: SqlSession, database: str, *, threads: int = 2) -> None:
+    """Create a database and what every dataset has, whatever its recipe: two tables and their rollups.
+
+    The views follow once the rollups are filled.
+    """
     await session.run(f"CREATE DATABASE `{database}`")
-    for table in plan.tables:
-        await session.run(create_table(database, table))
-        # Merging while loading costs a third of the load, and the parts are large already.
-        await session.run(f"SYSTEM STOP MERGES {name_table(database, table)}")
+    creations = {table: create_table(database, table) for table in tables_for(())}
     for table in rollups.ROLLED_UP:
-        for statement in rollups.create_rollups(database, table):
-            await session.run(statement)
+        names = (rollups.kv_table(table), rollups.key_table(table))
+        creations |= zip(names, rollups.create_rollups(database, table), strict=True)
+    await _at_once([partial(_create, session, database, *one) for one in creations.items()], threads)
+
+
+async def create_tables(session: SqlSession, plan: SeedPlan, database: str) -> None:
+    """Create the database and all tables of a plan, empty."""
+    await create_database(session, database)
+    await _create_rest(session, plan, database)
+
+
+async def _create_rest(session: SqlSession, plan: SeedPlan, database: str) -> None:
+    for table in sorted({*plan.tables} - {*tables_for(())}):
+        await _create(session, database, table, create_table(database, table))
     for statement in plan.fleet.create(database):
         await session.run(statement)
+
+
+async def _create(session: SqlSession, database: str, table: str, statement: str) -> None:
+    await session.run(statement)
+    # Merging while loading costs a third of the load, and the parts are large already. Of a rollup nothing would come
+    # together: its rows are grouped before they come in. And an engine that merges nothing can be ended at any time.
+    await session.run(f"SYSTEM STOP MERGES {name_table(database, table)}")
 
 
 async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
@@ -117,10 +150,11 @@ async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
 ) -> None:
     """Load the rows of one of several parts of a dataset into its tables."""
     total, done = plan.rows(), 0
+    settings = {**_ONE_BLOCK, **_AS_WRITTEN} if total < _FEW_ROWS else _ONE_BLOCK
 
     async def insert(insertion: Insertion) -> None:
         nonlocal done
-        await session.run(insertion.sql, _ONE_BLOCK)
+        await session.run(insertion.sql, settings)
         done += insertion.rows
         if on_progress:
             on_progress(Progress(Stage.LOADING, done, total))
@@ -148,36 +182,47 @@ async def verify_rows(
     Raises:
         Terminal: a table has more or fewer rows than the plan.
     """
-    digests = await digest_database(session, plan.tables, database, threads=threads)
+    digests: dict[str, TableDigest] = {}
     expected, queries = plan.expected_rows()
 
     async def count(query: str, tables: list[str]) -> None:
-        (counts,) = await session.fetch(query, {"max_threads": 1})
+        (counts,) = await session.fetch(query, {"max_threads": 1, **_AS_WRITTEN})
         for table, rows in zip(tables, counts, strict=True):
             expected[table] += int(str(rows))
 
-    await _at_once([partial(count, query, tables) for query, tables in queries], threads)
+    jobs = _digest_jobs(session, plan.tables, database, digests, threads=threads)
+    await _at_once([*jobs, *(partial(count, query, tables) for query, tables in queries)], threads)
     for table, rows in expected.items():
         if digests[table].rows != rows:
             raise Terminal(f"dataset {database}: {table} has {digests[table].rows} rows instead of {rows}")
-    return digests
+    return dict(sorted(digests.items()))
 
 
 async def digest_database(
     session: SqlSession, tables: tuple[str, ...], database: str, *, threads: int = 2
 ) -> dict[str, TableDigest]:
     """Return rows and digest of the given raw tables and of all rollups, as they are now."""
-    names = [*reversed(tables)]
-    for table in rollups.ROLLED_UP:
-        names += [rollups.kv_table(table), rollups.key_table(table)]
     found: dict[str, TableDigest] = {}
+    await _at_once(_digest_jobs(session, tables, database, found, threads=threads), threads)
+    return dict(sorted(found.items()))
+
+
+def _digest_jobs(
+    session: SqlSession, tables: tuple[str, ...], database: str, found: dict[str, TableDigest], *, threads: int
+) -> list[Callable[[], Awaitable[None]]]:
+    """Return one job per table, those that take longest first; each leaves what it found."""
 
     async def digest(name: str) -> None:
         (row,) = await session.fetch(digest_query(database, name), _share(threads, 2))
         found[name] = read_digest(row)
 
-    await _at_once([partial(digest, name) for name in names], threads)
-    return {name: found[name] for name in sorted(names)}
+    return [partial(digest, name) for name in all_tables(tables)]
+
+
+def all_tables(tables: tuple[str, ...]) -> list[str]:
+    """Return the names of raw tables and of all rollups, the largest tables first."""
+    pairs = [(rollups.kv_table(table), rollups.key_table(table)) for table in rollups.ROLLED_UP]
+    return [*reversed(tables), *(name for pair in pairs for name in pair)]
 
 
 async def compute_facts(

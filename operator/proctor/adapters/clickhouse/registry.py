@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from proctor.adapters.clickhouse.datasets import build_dataset, compute_facts, digest_database
+from proctor.adapters.clickhouse.datasets import all_tables, build_dataset, compute_facts, digest_database
 from proctor.core.seeding.identity import GENERATOR_VERSION
 from proctor.core.seeding.record import ROLLUP_SUFFIX, DatasetRecord, TableRecord, parse_record
 from proctor.core.seeding.sql import name_table, quote
@@ -149,7 +149,7 @@ class DatasetRegistry:
                 digests = await build_dataset(
                     self._session, order.plan, database, threads=order.threads, on_progress=on_progress
                 )
-                for table in order.plan.tables:
+                for table in all_tables(order.plan.tables):
                     await self._session.run(f"SYSTEM START MERGES {name_table(database, table)}")
                 record = DatasetRecord(
                     hash=order.hash,

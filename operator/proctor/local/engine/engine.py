@@ -135,6 +135,11 @@ class Engine:
         finally:
             await asyncio.shield(_stop(process))
 
+    def kill(self) -> None:
+        """End it now, not in order: for one that has nothing to do, since what it acknowledged is in its files."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
     @property
     def is_running(self) -> bool:
         """Whether its process still lives."""
