@@ -10,6 +10,7 @@ import pytest
 from cluster.kubectl import Kubectl
 from proctor.manifests.scope import Images
 from proctor.settings import shipped_scenarios_dir
+from support.kube_objects import STDIO
 from support.live_run import Field, open_field
 
 pytestmark = pytest.mark.cluster
@@ -21,7 +22,8 @@ _READ_ONLY = {"EROFS", "EACCES", "EPERM", "ENOENT"}
 
 @pytest.fixture(scope="module")
 def field(kubectl: Kubectl, images: Images) -> Iterator[Field]:
-    with open_field(kubectl, images) as found:
+    # A name that no file has by chance.
+    with open_field(kubectl, images, servers=[STDIO | {"name": "qwertz-server"}]) as found:
         yield found
 
 

@@ -18,6 +18,7 @@ import os, signal, time
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
 while True: os.write(1, b"still here\\n"); time.sleep(0.2)
 """
+_KINDS = ("requests", "limits")
 _GREEDY = "held = []\nwhile True: held.append(b'x' * 1_000_000)"
 
 
@@ -31,8 +32,11 @@ def field(kubectl: Kubectl, images: Images) -> Iterator[Field]:
         brim = {"fill_scratch": {"folders": ["/tmp", "/scratch"], "most": 200_000_000}}
         stubborn = found.cell(4, ("python3", "-c", _STUBBORN), gateway=gateway, env={})
         stubborn["spec"]["activeDeadlineSeconds"] = 20
+        bomber = found.attacker(1, bomb, gateway=gateway)
+        # Enough memory for all that may be forked: it is processes that it has to run out of.
+        bomber["spec"]["containers"][0]["resources"] = {kind: limits | {"memory": "512Mi"} for kind in _KINDS}
         found.create(
-            found.attacker(1, bomb, gateway=gateway),
+            bomber,
             found.attacker(2, brim, gateway=gateway),
             found.cell(3, ("python3", "-c", _GREEDY), gateway=gateway, env={}),
             stubborn,

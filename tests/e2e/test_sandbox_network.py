@@ -60,8 +60,7 @@ class Arena:
     @property
     def gateway_pod(self) -> str:
         """Address of the gateway's pod."""
-        (pod,) = self.field.pods(role="gateway")
-        return str(pod["status"]["podIP"])
+        return str(self.field.only(Role.GATEWAY)["status"]["podIP"])
 
     @property
     def closed(self) -> tuple[str, ...]:

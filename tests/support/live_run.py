@@ -15,6 +15,7 @@ from cluster.kubectl import Kubectl
 from proctor.manifests.documents import RunSecrets, build_children, build_grades, build_keys, build_suite
 from proctor.manifests.gateway import build_gateway
 from proctor.manifests.jobs import build_account
+from proctor.manifests.names import Role
 from proctor.manifests.pods import literal
 from proctor.manifests.policies import Pods, Surroundings, build_policies
 from proctor.manifests.sandbox import build_sandbox
@@ -77,9 +78,8 @@ class Field:
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
         container |= {"image": self.run.images.sandbox, "command": [*listening(8080, 9999)]}
         self.create(deployment, service)
-        (address,) = self.kubectl.get("service", self.run.names.gateway, self._here)["spec"]["clusterIPs"]
         until(lambda: self.kubectl.get("deployment", self.run.names.gateway, self._here), _is_available)
-        return f"{address}:8080"
+        return f"{self.service_address(service)}:8080"
 
     @property
     def _here(self) -> str:
@@ -94,13 +94,14 @@ class Field:
             build_keys(self.run, keys),
             build_children(self.run, {"run": self.run.uid}),
             build_grades(self.run),
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {"name": self.run.clickhouse_secret, "namespace": self.run.namespace},
-                "stringData": {"user": "store", "password": "store-password"},
-            },
+            self._secret(self.run.clickhouse_secret, user="store", password="store-password"),
+            self._secret("licence", text="licence-text"),
+            self._secret("candidate", token="candidate-token"),
         )
+
+    def _secret(self, name: str, **values: str) -> KubeObject:
+        metadata = {"name": name, "namespace": self.run.namespace}
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": values}
 
     def cell(self, number: int, command: tuple[str, ...], *, gateway: str, env: Mapping[str, str]) -> KubeObject:
         """A sandbox pod as it is built, in which another program runs."""
@@ -144,11 +145,23 @@ class Field:
         found: KubeObject = self.kubectl.get("pod", name, self._here)
         return found
 
-    def pods(self, **labels: str) -> list[KubeObject]:
-        """Pods by labels, of which `__` is a slash."""
-        selector = ",".join(f"proctor.dev/{name}={value}" for name, value in labels.items())
-        found = self.kubectl.get("pods", self._here, f"--selector={selector}")
-        return list(found["items"])
+    def only(self, role: Role) -> KubeObject:
+        """The one pod of a role that is ready."""
+
+        def look() -> KubeObject:
+            found = self.kubectl.get("pods", self._here, f"--selector=proctor.dev/role={role}")["items"]
+            return dict(found[0]) if found else {"status": {}}
+
+        return until(look, is_ready)
+
+    def log(self, name: str) -> str:
+        """What a pod wrote."""
+        return self.kubectl.run("logs", name, self._here).stdout
+
+    def service_address(self, service: KubeObject) -> str:
+        """The address of a Service."""
+        found = self.kubectl.get("service", service["metadata"]["name"], self._here)
+        return str(found["spec"]["clusterIP"])
 
     def finished(self, name: str) -> KubeObject:
         """A pod once it has ended."""
@@ -162,7 +175,7 @@ class Field:
     def report(self, name: str) -> Any:
         """What the attacker's program in a pod found."""
         pod = self.finished(name)
-        said = self.kubectl.run("logs", name, self._here).stdout
+        said = self.log(name)
         assert pod["status"]["phase"] == "Succeeded", (said, pod["status"])
         return json.loads(said)
 
