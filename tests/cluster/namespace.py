@@ -15,7 +15,7 @@ from cluster.faults import ClusterError
 from cluster.packages import SYSTEM_PATH
 from cluster.places import Places
 
-SECONDS_TO_VANISH = 30
+SECONDS_TO_CHANGE = 30
 
 
 def write_service(places: Places, name: str, command: Sequence[str]) -> None:
@@ -33,23 +33,23 @@ def write_service(places: Places, name: str, command: Sequence[str]) -> None:
 
 def enter(places: Places) -> int:
     """Start the supervisor in new namespaces and return its process id, as this machine sees it."""
-    with (places.logs / "supervisor.log").open("wb") as log:
-        outer = subprocess.Popen(
+    log = places.logs / "supervisor.log"
+    with log.open("wb") as output:
+        subprocess.run(
             [
-                *("unshare", "--mount", "--propagation=private", "--net", "--pid", "--fork", "--kill-child"),
-                "--mount-proc",
-                *_supervise(places),
+                *("setsid", "--fork", "unshare", "--mount", "--propagation=private", "--net", "--pid", "--fork"),
+                *("--kill-child", "--mount-proc", *_supervise(places)),
             ],
+            check=True,
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
             cwd="/",
-            start_new_session=True,
         )
-    deadline = time.monotonic() + SECONDS_TO_VANISH
+    deadline = time.monotonic() + SECONDS_TO_CHANGE
     while (pid := supervisor(places)) is None or not _listens(places):
-        if outer.poll() is not None or time.monotonic() > deadline:
-            raise ClusterError(f"no namespaces for the node: {(places.logs / 'supervisor.log').read_text().strip()}")
+        if time.monotonic() > deadline:
+            raise ClusterError(f"no namespaces for the node: {log.read_text().strip()}")
         time.sleep(0.02)
     return pid
 
@@ -123,7 +123,7 @@ def end(places: Places) -> None:
     home = _process_namespace(pid)
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    deadline = time.monotonic() + SECONDS_TO_VANISH
+    deadline = time.monotonic() + SECONDS_TO_CHANGE
     while remaining := [pid for pid in processes() if _process_namespace(pid) == home]:
         if time.monotonic() > deadline:
             raise ClusterError(f"processes that don't end: {remaining}")

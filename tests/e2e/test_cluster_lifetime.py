@@ -16,10 +16,11 @@ from cluster.control_groups import control_groups
 from cluster.kubectl import Kubectl
 from cluster.places import Places
 from cluster.remains import remains
-from cluster.running import RunningCluster
 from support.cluster_pods import busybox, wait_until
 
 pytestmark = pytest.mark.cluster
+
+BUSYBOX = "localhost/proctor/busybox:dev"
 
 
 @pytest.fixture
@@ -38,9 +39,9 @@ def _machine() -> tuple[str, str, set[str]]:
     return rules, Path("/proc/self/mounts").read_text(), interfaces
 
 
-def _run_pod(places: Places, image: str) -> None:
+def _run_pod(places: Places) -> None:
     kubectl = Kubectl(places.kubeconfig)
-    kubectl.apply(busybox("runs", "sleep", "600", image=image, namespace="default"))
+    kubectl.apply(busybox("runs", "sleep", "600", image=BUSYBOX, namespace="default"))
     wait_until(kubectl, "runs", "Running", namespace="default")
 
 
@@ -61,11 +62,11 @@ def _lives_in(pid: int, home: Path) -> bool:
         return False
 
 
-def test_a_node_that_was_killed_starts_again_and_leaves_nothing(cluster: RunningCluster, places: Places) -> None:
+def test_a_node_that_was_killed_starts_again_and_leaves_nothing(places: Places) -> None:
     """A node starts cleanly after everything was killed; no process, mount, interface or rule after down."""
     before = _machine()
     node.up(places, images=("busybox",))
-    _run_pod(places, cluster.images["busybox"])
+    _run_pod(places)
     assert control_groups(places.name)
     assert places.name in _machine()[2]
     assert remains(places), "a running node is seen by the check that is to find nothing later"
@@ -74,7 +75,7 @@ def test_a_node_that_was_killed_starts_again_and_leaves_nothing(cluster: Running
     node.up(places, images=("busybox",))
     assert Kubectl(places.kubeconfig).node_is_ready(NODE)
     assert Kubectl(places.kubeconfig).get("pods", "--all-namespaces")["items"] == []
-    _run_pod(places, cluster.images["busybox"])
+    _run_pod(places)
 
     node.down(places)
     assert remains(places) == []
