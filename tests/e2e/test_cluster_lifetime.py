@@ -18,7 +18,7 @@ from cluster.places import Places
 from cluster.remains import remains
 from support.cluster_pods import busybox, wait_until
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.own_node]
 
 BUSYBOX = "localhost/proctor/busybox:dev"
 
