@@ -25,7 +25,7 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 # is: what failed is run once more by itself, and both outcomes stand in the log.
 INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
-test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser ## Real engine, real sandboxes, real MCP servers
+test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser $(VENV)/.prometheus ## Real engine, real sandboxes, real MCP servers
 	$(INTEGRATION) -n 2 -m 'not drill' || $(INTEGRATION) -n 2 -m 'not drill' --last-failed
 
 test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves; all simulated runs
@@ -55,13 +55,15 @@ check: $(VENV)/.dev ## Format, lint, types, import rules, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/proctor generate --check
+	$(BIN)/python helm/monitoring --check
 
 format: $(VENV)/.dev ## Format and mend what can be mended
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: $(VENV)/.local ## Write crds/ and docs/reference/ anew
+generate: $(VENV)/.dev ## Write crds/, docs/reference/ and the chart's dashboards anew
 	$(BIN)/proctor generate
+	$(BIN)/python helm/monitoring
 
 wheel: $(VENV)/.dev ## Build the wheel, install it away from this tree, and run it there
 	PYTHON=$(PYTHON) UV=$(abspath $(UV)) .ci/wheel
@@ -95,6 +97,13 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.local
 $(VENV)/.npm: tests/npm/package.json $(VENV)/.dev
 	@mkdir -p $(VENV)/npm && cp tests/npm/package.json $(VENV)/npm/
 	PATH=$(abspath $(BIN)):$$PATH npm install --prefix $(VENV)/npm --no-package-lock --no-audit --no-fund --loglevel error
+	@touch $@
+
+# Its package is unpacked, not installed: that needs no root, and starts no server.
+$(VENV)/.prometheus: $(VENV)/.dev
+	@command -v prometheus promtool >/dev/null || { mkdir -p $(VENV)/prometheus && cd $(VENV)/prometheus \
+	  && apt-get download -qq -o APT::Sandbox::User=root prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb; } \
+	  || { echo 'alerts and dashboards are tested in Prometheus: install it (Debian: apt-get install prometheus)' >&2; exit 1; }
 	@touch $@
 
 # A browser comes from the distribution; only root can install one.

@@ -111,7 +111,8 @@ def _ending_panels() -> list[Any]:
 
 
 def _harness_panels() -> list[Any]:
-    share = f'proctor_suite_cells{{{_SUITE},state="%s"}} / ignoring (state) group_left sum without (state) (proctor_suite_cells{{{_SUITE}}})'
+    total = f"sum without (state) (proctor_suite_cells{{{_SUITE}}})"
+    share = f'proctor_suite_cells{{{_SUITE},state="%s"}} / ignoring (state) group_left {total}'
     return [
         _lines("Lost and ungraded cells", "Share of a run's cells.", unit="percentunit", span=_THIRD)
         .with_target(_query(share % "infra_errored", "lost to infrastructure"))
