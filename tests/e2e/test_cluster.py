@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
 
 from cluster.kubectl import Kubectl
 from cluster.running import RunningCluster
-from support.cluster_pods import SECONDS, busybox, finish, wait_until
+from support.cluster_pods import await_reach, build_policy, busybox, finish, start_caller
 
 pytestmark = pytest.mark.cluster
-
-
-def _policy(name: str, namespace: str, **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"podSelector": {}, **spec},
-    }
 
 
 def test_every_node_is_ready(kubectl: Kubectl) -> None:
@@ -70,51 +60,14 @@ def test_processes_are_limited(cluster: RunningCluster, make_namespace: Any) -> 
 
 def test_policies_close_and_open(cluster: RunningCluster, make_namespace: Any) -> None:
     """Without a policy pods talk; deny-all closes; an allowance opens that way alone (S9)."""
-    kubectl, image = cluster.kubectl, cluster.images["busybox"]
-    namespace = make_namespace("policies")
-    serve = "while true; do echo hello | nc -l -p 8080; done"
-    for name in ("friend", "stranger"):
-        labels = {"app": name}
-        kubectl.apply(busybox(name, "sh", "-c", serve, image=image, namespace=namespace, labels=labels))
-    addresses = {
-        name: wait_until(kubectl, name, "Running", namespace=namespace)["status"]["podIP"]
-        for name in ("friend", "stranger")
-    }
-    loop = f"while true; do {_probes(addresses)} sleep 0.2; done"
-    kubectl.apply(busybox("caller", "sh", "-c", loop, image=image, namespace=namespace, labels={"app": "caller"}))
-    wait_until(kubectl, "caller", "Running", namespace=namespace)
-
-    _await_line(kubectl, namespace, {"friend": "open", "stranger": "open"})
-    kubectl.apply(_policy("deny", namespace, policyTypes=["Ingress", "Egress"]))
-    _await_line(kubectl, namespace, {"friend": "closed", "stranger": "closed"})
-    ways = {"podSelector": {"matchLabels": {"app": "friend"}}}
-    caller = {"podSelector": {"matchLabels": {"app": "caller"}}}
+    kubectl, namespace = cluster.kubectl, make_namespace("policies")
+    start_caller(kubectl, "friend", "stranger", image=cluster.images["busybox"], namespace=namespace)
+    await_reach(kubectl, namespace, friend="open", stranger="open")
+    kubectl.apply(build_policy("deny", namespace, policyTypes=["Ingress", "Egress"]))
+    await_reach(kubectl, namespace, friend="closed", stranger="closed")
+    friend, caller = ({"podSelector": {"matchLabels": {"app": name}}} for name in ("friend", "caller"))
     kubectl.apply(
-        _policy(
-            "allow-out", namespace, podSelector=caller["podSelector"], egress=[{"to": [ways]}], policyTypes=["Egress"]
-        ),
-        _policy("allow-in", namespace, **ways, ingress=[{"from": [caller]}], policyTypes=["Ingress"]),
+        build_policy("allow-out", namespace, **caller, egress=[{"to": [friend]}], policyTypes=["Egress"]),
+        build_policy("allow-in", namespace, **friend, ingress=[{"from": [caller]}], policyTypes=["Ingress"]),
     )
-    _await_line(kubectl, namespace, {"friend": "open", "stranger": "closed"})
-
-
-def _probes(addresses: dict[str, str]) -> str:
-    return (
-        " ".join(
-            f"nc -w 1 {address} 8080 </dev/null >/dev/null 2>&1 && printf '{name}=open ' || printf '{name}=closed ';"
-            for name, address in addresses.items()
-        )
-        + " echo;"
-    )
-
-
-def _await_line(kubectl: Kubectl, namespace: str, expected: dict[str, str]) -> None:
-    """Wait until the caller's last whole line says what is expected."""
-    wanted = " ".join(f"{name}={state}" for name, state in expected.items())
-    deadline = time.monotonic() + SECONDS
-    while True:
-        log = kubectl.run("logs", "caller", f"--namespace={namespace}", "--tail=1").stdout.strip()
-        if log == wanted:
-            return
-        assert time.monotonic() < deadline, f"wanted {wanted}, saw {log}"
-        time.sleep(0.3)
+    await_reach(kubectl, namespace, friend="open", stranger="closed")
