@@ -12,7 +12,6 @@ from proctor.api.run import EvalRunSpec, EvalRunStatus
 from proctor.api.suite import EvalSuiteSpec
 from proctor.api.suite_status import EvalSuiteStatus, GateStatus
 
-
 _TRACKERS = ("argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/", "helm.toolkit.fluxcd.io/")
 
 

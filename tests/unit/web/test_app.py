@@ -24,7 +24,7 @@ def client(*replies: Object | ProctorError | None, token: str | None = TOKEN) ->
 
 @pytest.mark.parametrize("state", PROGRESSING)
 def test_a_run_that_goes_on_answers_200_and_pending(state: str) -> None:
-    """P41: a 404 would be an error to Argo Rollouts, and some of those end an analysis."""
+    """A 404 would be an error to Argo Rollouts, and some of those end an analysis."""
     reply = client(PROGRESSING[state]).get(RUN)
     assert reply.status_code == 200
     assert (reply.json()["verdict"], reply.json()["passes"]) == ("Pending", False)
