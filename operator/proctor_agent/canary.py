@@ -12,6 +12,7 @@ Options:
     --closed: what must not be reachable: by TCP, or a name server by UDP.
     --seconds: how long it looks; then it says what is wrong, and ends with 1.
     --times: how often in a row all has to be as it should be.
+    --count: up to how many processes it starts, where nothing says how many there may be.
     --report: a file for the last words.
 """
 
@@ -92,6 +93,7 @@ class Arguments:
         self.closed: list[Target] = []
         self.seconds = 30.0
         self.times = 3
+        self.count = 0
         self.report = _REPORT
         for option, value in zip(words[::2], [*words[1::2], ""], strict=False):
             self._take(option, value)
@@ -104,7 +106,7 @@ class Arguments:
                 self.open.append(Target(value, _HELLO))
             case "--closed":
                 self.closed.append(Target(value))
-            case "--seconds" | "--times" if value.isascii() and value.isdecimal():
+            case "--seconds" | "--times" | "--count" if value.isascii() and value.isdecimal():
                 setattr(self, option.removeprefix("--"), int(value))
             case "--report" if value:
                 self.report = value
@@ -145,7 +147,7 @@ class Round:
         report = {
             "allowed": {target.text: found[target.text] for target in self._arguments.open},
             "forbidden": {target.text: found[target.text] for target in self._arguments.closed},
-            "pidsMax": read_pid_limit(),
+            "pidsMax": read_pid_limit() or count_processes(self._arguments.count),
         }
         return json.dumps(report, separators=(",", ":"))
 
@@ -159,6 +161,28 @@ def read_pid_limit(places: tuple[str, ...] = _PID_LIMITS) -> int | None:
         except (OSError, UnicodeDecodeError):
             continue
         return int(text) if text.isdecimal() else None
+    return None
+
+
+def count_processes(most: int) -> int | None:
+    """Return how many processes there can be, by starting them; None if `most` are no problem.
+
+    The limit of a pod is set on its control group, of which a container sees only its own part, without a limit.
+    Threads count as processes do, and take less.
+    """
+    gate = threading.Event()
+    threads: list[threading.Thread] = []
+    try:
+        while len(threads) < most:
+            thread = threading.Thread(target=gate.wait)
+            thread.start()
+            threads.append(thread)
+    except RuntimeError:
+        return len(threads) + 1
+    finally:
+        gate.set()
+        for thread in threads:
+            thread.join()
     return None
 
 

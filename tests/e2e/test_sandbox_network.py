@@ -151,6 +151,7 @@ def test_s12_the_canary_says_that_policies_are_enforced(arena: Arena) -> None:
     assert code == 0
     assert set(said["forbidden"].values()) == {"closed"}
     assert said["allowed"] == {arena.gateway: "open"}
+    assert said["pidsMax"] is None or said["pidsMax"] > 1
 
 
 def test_s12_the_canary_says_that_they_are_not(kubectl: Kubectl, images: Images, arena: Arena) -> None:

@@ -19,9 +19,11 @@ from proctor.manifests.scope import Amounts, KubeObject, RunScope
 CANARY_ATTEMPT = "canary"
 """In the place of an attempt's id; no attempt has it."""
 
-_AMOUNTS = Amounts(cpu="250m", memory="64Mi", storage="16Mi")
+_AMOUNTS = Amounts(cpu="250m", memory="128Mi", storage="16Mi")
 _DEADLINE_SECONDS = 120
 _LOOK_SECONDS = 30
+_MOST_PROCESSES = 1024
+"""A limit above that is none to speak of."""
 _TIMES = 3
 """So often in a row everything has to be closed: some engines close it a second or two after a pod has started."""
 
@@ -47,7 +49,7 @@ def build_canary(scope: RunScope, probe: Probe) -> KubeObject:
         name="agent",
         image=scope.images.sandbox,
         amounts=_AMOUNTS,
-        command=_look(probe.gateway, probe.closed),
+        command=(*_look(probe.gateway, probe.closed), "--count", str(_MOST_PROCESSES)),
         env=variables(SCRATCH_ENVIRONMENT),
         mounts=scratch_mounts(),
         folder=SCRATCH,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor_agent.canary import Arguments, Round, look, main, read_pid_limit
+from proctor_agent.canary import Arguments, Round, count_processes, look, main, read_pid_limit
 
 
 @contextlib.contextmanager
@@ -134,3 +134,20 @@ def test_s24_the_limit_of_processes_is_read(tmp_path: Path, text: str, limit: in
     place.write_text(text)
     assert read_pid_limit(("/no/such/file", str(place))) == limit
     assert read_pid_limit(("/no/such/file",)) is None
+
+
+def test_s24_where_nothing_says_so_processes_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S24: a pod's limit can't be read inside it, but met; what was started for that ends."""
+    before = threading.active_count()
+    assert count_processes(20) is None
+    started = threading.Thread.start
+    left = iter(range(7))
+
+    def start(thread: threading.Thread) -> None:
+        if next(left, None) is None:
+            raise RuntimeError("can't start new thread")
+        started(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    assert count_processes(20) == 8
+    assert threading.active_count() == before
