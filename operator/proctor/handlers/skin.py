@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
+import os
 from typing import Any
 
 import kopf
@@ -22,7 +24,8 @@ def build_registry(operator: Operator) -> kopf.OperatorRegistry:
 
     @kopf.on.login(registry=registry)
     def log_in(**options: Any) -> kopf.ConnectionInfo | None:  # noqa: ANN401 - kopf's own
-        return kopf.login_with_service_account(**options) or kopf.login_with_kubeconfig(**options)
+        found = kopf.login_with_service_account(**options)
+        return kopf.login_with_kubeconfig(**options) if found is None else _address(found)
 
     @kopf.on.startup(registry=registry)
     def set_up(settings: kopf.OperatorSettings, **_: Any) -> None:  # noqa: ANN401 - kopf's own
@@ -41,6 +44,12 @@ def build_registry(operator: Operator) -> kopf.OperatorRegistry:
         operator.see_suite(dict(body))
 
     return registry
+
+
+def _address(found: kopf.ConnectionInfo) -> kopf.ConnectionInfo:
+    """Name the API server by its address, as every pod is told it: a pod may have no DNS."""
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
+    return dataclasses.replace(found, server=f"https://{f'[{host}]' if ':' in host else host}:{port}")
 
 
 async def watch(operator: Operator, settings: OperatorSettings, *, stop: asyncio.Event) -> None:
