@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 PASS_SECONDS = 1.0
 """A pass at most so often, and while something is going on at least: deadlines and agents come without an event."""
 _LONGEST_DELAY = 30.0
+_MOST_DOUBLINGS = 3
+"""After which it is tried at a steady pace: what failed may be back at any moment."""
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -51,9 +53,7 @@ class Loops:
         seconds: between two passes.
     """
 
-    def __init__(
-        self, kind: str, begin: Callable[[Key, Callable[[], None]], Driven], *, seconds: float = PASS_SECONDS
-    ) -> None:
+    def __init__(self, kind: str, begin: Callable[[Key, Callable[[], None]], Driven], *, seconds: float) -> None:
         self._kind = kind
         self._begin = begin
         self._seconds = seconds
@@ -105,7 +105,7 @@ class Loops:
         except Retryable as error:
             delay = min(error.delay * 2**failures, _LONGEST_DELAY)
             logger.info("a pass has to be tried again", extra=where | {"problem": str(error), "seconds": delay})
-            return True, delay, min(failures + 1, 6)
+            return True, delay, min(failures + 1, _MOST_DOUBLINGS)
         except (Terminal, InvalidInput) as error:
             logger.error("a pass can't be made", extra=where | {"problem": str(error)})  # noqa: TRY400 - says where
         except Exception:

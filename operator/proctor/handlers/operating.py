@@ -18,9 +18,10 @@ from proctor.cluster.driver import RunDriver
 from proctor.cluster.installation import Installation
 from proctor.cluster.suite_driver import SuiteDriver
 from proctor.errors import ProctorError
-from proctor.handlers.loops import Driven, Key, Loops
+from proctor.handlers.loops import PASS_SECONDS, Driven, Key, Loops
 from proctor.manifests.names import MANAGED_BY, ROLE_LABEL, RUN_LABEL, Role, RunNames
 from proctor.reconcile.suites_retention import expires_at
+from proctor.reconcile.suites_seen import is_tracked
 
 logger = logging.getLogger(__name__)
 
@@ -34,13 +35,23 @@ class Operator:
     Args:
         installation: what all of them share.
         metrics: what is told of them.
+        pass_seconds: between two passes over one of them.
+        relist_seconds: between two looks at all of them.
     """
 
-    def __init__(self, installation: Installation, metrics: OperatorMetrics) -> None:
+    def __init__(
+        self,
+        installation: Installation,
+        metrics: OperatorMetrics,
+        *,
+        pass_seconds: float = PASS_SECONDS,
+        relist_seconds: float = RELIST_SECONDS,
+    ) -> None:
         self._installation = installation
         self._metrics = metrics
-        self._runs = Loops(EVAL_RUN.name, self._begin_run)
-        self._suites = Loops(EVAL_SUITE.name, self._begin_suite)
+        self._relist_seconds = relist_seconds
+        self._runs = Loops(EVAL_RUN.name, self._begin_run, seconds=pass_seconds)
+        self._suites = Loops(EVAL_SUITE.name, self._begin_suite, seconds=pass_seconds)
         self._suite_of: dict[Key, str] = {}
         self._known_suites: frozenset[Key] = frozenset()
 
@@ -65,7 +76,7 @@ class Operator:
                 await self.look()
             except ProctorError as error:
                 logger.warning("looking at all runs failed", extra={"problem": str(error)})
-            await asyncio.sleep(RELIST_SECONDS)
+            await asyncio.sleep(self._relist_seconds)
 
     async def look(self) -> None:
         """Look at everything once.
@@ -151,6 +162,8 @@ class Operator:
             spec = EvalRunSpec.model_validate(body["spec"])
             status = EvalRunStatus.model_validate(body.get("status") or {})
         except ValidationError:
+            return False
+        if is_tracked(body["metadata"]):
             return False
         expiry = expires_at(spec, status)
         return expiry is not None and expiry <= self._installation.clock()
