@@ -52,14 +52,6 @@ def _address(found: kopf.ConnectionInfo) -> kopf.ConnectionInfo:
     return dataclasses.replace(found, server=f"https://{f'[{host}]' if ':' in host else host}:{port}")
 
 
-def _as_addressed(found: kopf.ConnectionInfo | None) -> kopf.ConnectionInfo | None:
-    """Return a pod's way to the API server by its address: kopf's own goes by name, and needs a cluster with DNS."""
-    host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT")
-    if found is None or not host or not port:
-        return found
-    return replace(found, server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}")
-
-
 async def watch(operator: Operator, settings: OperatorSettings, *, stop: asyncio.Event) -> None:
     """Watch and relist until told to stop."""
     relisting = asyncio.create_task(operator.relist())
