@@ -9,19 +9,21 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from proctor.adapters.clickhouse.client import ClickHouseError, Client, open_client
+from proctor.adapters.clickhouse.answers import ClickHouseError
+from proctor.adapters.clickhouse.client import Client, open_client
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.errors import Retryable
 
 PASSWORD = "pä:55 wörd\n"
 
 
 @asynccontextmanager
-async def connect_to(answer: bytes, *, status: int = 200, code: str = "") -> AsyncIterator[tuple[Client, list[bytes]]]:
-    """Open a client of a server that answers one request so; yield it with the heads that the server got."""
+async def serve(answer: bytes, *, status: int = 200, code: str = "") -> AsyncIterator[tuple[Endpoint, list[bytes]]]:
+    """Run a server that answers one request so; yield where it is, with the heads that it got."""
     heads: list[bytes] = []
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         heads.append(await reader.readuntil(b"\r\n\r\n"))
         told = f"X-ClickHouse-Exception-Code: {code}\r\n" if code else ""
         head = f"HTTP/1.1 {status} So\r\n{told}Connection: close\r\nContent-Length: {len(answer)}\r\n\r\n"
@@ -29,10 +31,15 @@ async def connect_to(answer: bytes, *, status: int = 200, code: str = "") -> Asy
         await writer.drain()
         writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        async with open_client(Endpoint("127.0.0.1", port, "me", PASSWORD)) as client:
-            yield client, heads
+    async with await asyncio.start_server(respond, "127.0.0.1", 0) as server:
+        yield Endpoint("127.0.0.1", server.sockets[0].getsockname()[1], "me", PASSWORD), heads
+
+
+@asynccontextmanager
+async def connect_to(answer: bytes, *, status: int = 200, code: str = "") -> AsyncIterator[tuple[Client, list[bytes]]]:
+    """Open a client of such a server; yield it with the heads that the server got."""
+    async with serve(answer, status=status, code=code) as (endpoint, heads), open_client(endpoint) as client:
+        yield client, heads
 
 
 async def test_rows_come_as_they_were_stored() -> None:
@@ -53,3 +60,22 @@ async def test_a_refusal_says_what_happens_next(status: int, code: str, kind: ty
         with pytest.raises(kind, match="the reason") as caught:
             await client.execute("DROP TABLE t")
     assert PASSWORD not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "said"),
+    [
+        (b"Code: 241. DB::Exception: Memory limit exceeded", Retryable, "Memory limit exceeded"),
+        (b"Code: 47. DB::Exception: Unknown identifier x", ClickHouseError, "Unknown identifier x"),
+        (b"", Retryable, "broke off in the middle"),
+    ],
+)
+async def test_an_answer_that_breaks_off_is_none(end: bytes, kind: type[Exception], said: str) -> None:
+    """Faults: an error behind rows that were sent already is told like any other, by either way to ask."""
+    answer = b'[1]\n[2]\n["3' + end
+    async with connect_to(answer) as (client, _):
+        with pytest.raises(kind, match=said):
+            await client.rows("SELECT 1")
+    async with serve(answer) as (endpoint, _):
+        with pytest.raises(kind, match=said):
+            await HttpSession(endpoint).fetch("SELECT 1")

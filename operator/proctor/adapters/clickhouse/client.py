@@ -6,66 +6,27 @@ more for each request than the few statements of the results store do.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
+from proctor.adapters.clickhouse.answers import check_answer, read_rows
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.rowbinary import encode_rows
-from proctor.adapters.clickhouse.rowjson import EXACT, FORM, Parameters, Row, name_parameters, parse_rows
+from proctor.adapters.clickhouse.rowjson import EXACT, FORM, Parameters, Row, name_parameters
 from proctor.adapters.wire import ConnectError, CutError, Wire
-from proctor.errors import Retryable, Terminal
+from proctor.errors import Retryable
 
 Settings = Mapping[str, str | int]
 
 _CONNECT_SECONDS = 5.0
-_MESSAGE_CHARS = 600
 
 _COMMON: Settings = {
     # An error in the middle must not look like a short answer.
     "wait_end_of_query": 1,
     **EXACT,
 }
-
-_PASSING_CODES = frozenset({
-    3,  # unexpected end of file, of a request that was cut
-    159,  # timeout exceeded
-    164,  # read-only, while a replicated table has lost its keeper
-    202,  # too many simultaneous queries
-    209,  # socket timeout
-    210,  # network error
-    225,  # no keeper
-    236,  # aborted: the server is stopping
-    241,  # memory limit
-    242,  # table is read-only, as 164
-    243,  # not enough space
-    252,  # too many parts: merges are behind
-    285,  # too few live replicas
-    319,  # unknown status of insert
-    394,  # query was cancelled, by the server's stop
-    425,  # system error of the file system
-    999,  # keeper exception
-})  # fmt: skip
-"""Codes of ClickHouse that say nothing against the request: the same one may succeed later."""
-
-_FULL = "No space left on device"
-"""Comes under codes that elsewhere mean a broken disk; whoever makes room gets the same rows."""
-
-
-class ClickHouseError(Terminal):
-    """ClickHouse refused a request that no repetition can save.
-
-    Args:
-        message: what was attempted, and ClickHouse's answer.
-        code: ClickHouse's number for it; None where it gave none.
-    """
-
-    def __init__(self, message: str, *, code: int | None = None) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class Client:
@@ -88,8 +49,7 @@ class Client:
             **(settings or {}),
         }
         self._timeout_seconds = timeout_seconds
-        login = f"{endpoint.user}:{endpoint.password}".encode()  # of any letters, which a header holds only encoded
-        self._headers = {"Authorization": f"Basic {base64.b64encode(login).decode()}"}
+        self._headers = {"Authorization": endpoint.authorization}
         host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
         scheme = "https" if endpoint.secure else "http"
         self._wire = Wire(f"{scheme}://{host}:{endpoint.port}", connect_seconds=_CONNECT_SECONDS)
@@ -100,7 +60,8 @@ class Client:
         Instants come back as ISO text, decimals as text; what was no Unicode comes back as lone surrogates.
         """
         settings = {"default_format": FORM, **name_parameters(parameters or {})}
-        return parse_rows(await self._ask(f"query {_first_line(sql)!r}", sql.encode(), settings))
+        what = f"query {_first_line(sql)!r}"
+        return read_rows(self._name(what), await self._ask(what, sql.encode(), settings))
 
     async def execute(self, sql: str, parameters: Parameters | None = None) -> None:
         """Run a statement that returns no rows: DDL, ``INSERT … SELECT``, ``KILL``."""
@@ -121,7 +82,7 @@ class Client:
         self._wire.close()
 
     async def _ask(self, attempt: str, body: bytes, settings: Settings) -> bytes:
-        what = f"ClickHouse {self._endpoint}: {attempt}"
+        what = self._name(attempt)
         path = f"/?{urlencode({**self._settings, **settings})}"
         try:
             async with self._wire.exchange(
@@ -132,21 +93,11 @@ class Client:
             raise Retryable(f"{what}: connecting: {error or 'nobody answers'}") from error
         except CutError as error:
             raise Retryable(f"{what}: {error or 'no answer in time'}") from error
-        code = response.headers.get("x-clickhouse-exception-code", "")
-        if response.status != HTTPStatus.OK or code:
-            raise _build_error(what, response.status, int(code) if code.isdigit() else None, answer)
+        check_answer(what, response.status, response.headers.get("x-clickhouse-exception-code", ""), answer)
         return answer
 
-
-def _build_error(what: str, status: int, code: int | None, answer: bytes) -> Retryable | ClickHouseError:
-    """Say whether the same request may succeed later, and what was answered instead."""
-    text = answer.decode("utf-8", "replace").strip() or f"status {status}"
-    message = f"{what}: {text if len(text) <= _MESSAGE_CHARS else text[:_MESSAGE_CHARS] + '…'}"
-    # Without a code it was not ClickHouse that answered, but something on the way there.
-    on_the_way = code is None and status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    if code in _PASSING_CODES or _FULL in text or on_the_way:
-        return Retryable(message)
-    return ClickHouseError(message, code=code)
+    def _name(self, attempt: str) -> str:
+        return f"ClickHouse {self._endpoint}: {attempt}"
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit
@@ -55,6 +56,11 @@ class Endpoint:
             database=unquote(parts.path.strip("/")) or "default",
             secure=parts.scheme == "https",
         )
+
+    @property
+    def authorization(self) -> str:
+        """The value of the header that logs in: user and password may have letters that a header holds only encoded."""
+        return f"Basic {base64.b64encode(f'{self.user}:{self.password}'.encode()).decode()}"
 
     def in_database(self, database: str) -> Self:
         """Return the same place with another default database."""

@@ -12,7 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from proctor.adapters.clickhouse import results_rows as rows
-from proctor.adapters.clickhouse.client import ClickHouseError, Client, open_client
+from proctor.adapters.clickhouse.answers import ClickHouseError
+from proctor.adapters.clickhouse.client import Client, open_client
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results_rows import GradeRow, RecordBatch, RunRow, Table
 from proctor.adapters.clickhouse.rowjson import Parameters, Row

@@ -15,21 +15,16 @@ from collections.abc import Mapping
 from typing import Protocol
 from urllib.parse import urlencode
 
+from proctor.adapters.clickhouse.answers import check_answer, read_rows, tells_full_disk
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.adapters.clickhouse.rowjson import FORM, parse_rows
-from proctor.errors import DiskFull, Retryable, Terminal
+from proctor.adapters.clickhouse.rowjson import FORM
+from proctor.errors import DiskFull, Retryable
 
 Settings = Mapping[str, int | str]
 
-_MESSAGE_LIMIT = 600
+_SHOWN_SIGNS = 60
 _STATEMENT_SECONDS = 3600.0
 """One INSERT of a slow, shared ClickHouse; the wait ends at once when the connection does."""
-
-_PASSING_CODES = frozenset({"202", "209", "210", "236", "241", "252", "394"})
-"""ClickHouse's numbers for "not now": busy, network, stopping, out of memory, too many parts, killed."""
-
-_NO_SPACE, _FULL = "243", b"No space left on device"
-"""Its number for a disk on which it can't reserve room, and its words for one that is full under several others."""
 
 _COMMON: dict[str, int | str] = {
     # A statement carries the fleet and its look-up tables as literals.
@@ -83,27 +78,27 @@ class HttpSession:
             Retryable: the server could not be reached, went away, or can't do it now.
             Terminal: the server refused the query.
         """
-        body = await self._send(sql, settings or {}, FORM)
-        return parse_rows(body)
+        return read_rows(self._name(sql), await self._send(sql, settings or {}, FORM))
 
     async def _send(self, sql: str, settings: Settings, form: str) -> bytes:
         connection = self._connect()
         try:
             status, code, body = await asyncio.to_thread(self._exchange, connection, sql, settings, form)
         except (OSError, http.client.HTTPException) as error:
-            raise Retryable(f"ClickHouse {self._endpoint}: no answer to {sql[:60]!r}: {error}") from error
+            raise Retryable(f"{self._name(sql)}: no answer: {error}") from error
         finally:
             # A task that is cancelled leaves its thread reading: without a socket it ends at once.
             with contextlib.suppress(OSError):
                 if connection.sock is not None:
                     connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
-        if status == http.client.OK and not code:
-            return body
-        if code == _NO_SPACE or _FULL in body:
-            raise DiskFull(f"ClickHouse {self._endpoint}: {sql[:60]!r}")
-        message = f"ClickHouse {self._endpoint}: {sql[:60]!r}: {_cut(body)}"
-        raise Retryable(message) if code in _PASSING_CODES else Terminal(message)
+        if tells_full_disk(code, body):
+            raise DiskFull(self._name(sql))
+        check_answer(self._name(sql), status, code, body)
+        return body
+
+    def _name(self, sql: str) -> str:
+        return f"ClickHouse {self._endpoint}: {sql[:_SHOWN_SIGNS]!r}"
 
     def _connect(self) -> http.client.HTTPConnection:
         place = (self._endpoint.host, self._endpoint.port)
@@ -115,12 +110,7 @@ class HttpSession:
         self, connection: http.client.HTTPConnection, sql: str, settings: Settings, form: str
     ) -> tuple[int, str, bytes]:
         query = urlencode({"database": self._endpoint.database, "default_format": form, **_COMMON, **settings})
-        headers = {"X-ClickHouse-User": self._endpoint.user, "X-ClickHouse-Key": self._endpoint.password}
+        headers = {"Authorization": self._endpoint.authorization}
         connection.request("POST", f"/?{query}", body=sql.encode(), headers=headers)
         response = connection.getresponse()
         return response.status, response.headers.get("X-ClickHouse-Exception-Code", ""), response.read()
-
-
-def _cut(body: bytes) -> str:
-    text = body.decode("utf-8", "replace").strip()
-    return text if len(text) <= _MESSAGE_LIMIT else f"{text[:_MESSAGE_LIMIT]}…"
