@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from proctor.adapters.clickhouse.datasets import compute_facts
 from proctor.adapters.clickhouse.endpoint import Endpoint, render_login
+from proctor.adapters.clickhouse.results import ResultsStore
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.bootstrap.grade import GraderConfig, ScenarioSource, StoreLogin
 from proctor.bootstrap.mounted import Mount, state_dir
@@ -45,6 +46,22 @@ async def read_grader_config(root: Path) -> GraderConfig:
         allowed_hosts=mount.children.allowed_hosts,
         summary=state_dir() / "summary.json",
     )
+
+
+async def prepare_store(root: Path) -> None:
+    """Bring the results store to this version's schema; does nothing where it is there already.
+
+    Raises:
+        InvalidInput: the login is missing.
+        Retryable: the store does not answer.
+        Terminal: it refuses.
+    """
+    endpoint = Mount(root).store()
+    store = ResultsStore(endpoint, endpoint.database)
+    try:
+        await store.migrate()
+    finally:
+        await store.close()
 
 
 async def _ask_facts(folder: Path, dataset: Endpoint) -> dict[str, Any]:

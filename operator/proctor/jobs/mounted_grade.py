@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from proctor.adapters.kube.configmap import ApiServer, ConfigMapClient
-from proctor.bootstrap.grade import GraderConfig, build_grader
-from proctor.bootstrap.mounted_grader import read_grader_config
+from proctor.bootstrap.grade import build_grader
+from proctor.bootstrap.mounted_grader import prepare_store, read_grader_config
 from proctor.core.grading.summary import shorten_summary
 from proctor.errors import Retryable
 from proctor.jobs.grade import GradingJob
@@ -19,7 +21,9 @@ logger = logging.getLogger("proctor.jobs.grade")
 
 _LOOK_SECONDS = 2.0
 _START_TRIES = 60
-"""Two minutes: datasets' engines may be coming back."""
+"""Two minutes: engines may be coming back."""
+
+_Outcome = TypeVar("_Outcome")
 
 
 async def grade_mounted(root: Path) -> None:
@@ -30,7 +34,9 @@ async def grade_mounted(root: Path) -> None:
         Retryable: a dataset does not answer.
         Terminal: the ConfigMap is gone, or the store refuses.
     """
-    config = await _read_patiently(root)
+    config = await _patiently(lambda: read_grader_config(root))
+    # No gateway may have been there before, and a table that is missing would look like a refusal.
+    await _patiently(lambda: prepare_store(root))
     config.summary.parent.mkdir(parents=True, exist_ok=True)
     config.summary.unlink(missing_ok=True)
     parts = build_grader(config)
@@ -121,11 +127,11 @@ class SummaryMirror:
         return data
 
 
-async def _read_patiently(root: Path) -> GraderConfig:
+async def _patiently(work: Callable[[], Awaitable[_Outcome]]) -> _Outcome:
     for _ in range(_START_TRIES):
         try:
-            return await read_grader_config(root)
+            return await work()
         except Retryable as error:
-            logger.warning("a dataset is away", extra={"problem": str(error)})
+            logger.warning("a ClickHouse is away", extra={"problem": str(error)})
             await asyncio.sleep(_LOOK_SECONDS)
-    return await read_grader_config(root)
+    return await work()

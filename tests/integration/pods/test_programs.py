@@ -162,6 +162,18 @@ def grade(mount: Path, api: StandIn, state: Path) -> Any:
     return start("proctor.jobs.grade", "--mounted", str(mount), env=env)
 
 
+async def test_a_grader_may_be_first(house: House, place: dict[str, Any], tmp_path: Path) -> None:
+    """issue, Faults: started before any gateway made the store's tables, it waits for cells as at any other time."""
+    store = {"host": "127.0.0.1", "port": house.ports[0], "database": "another_namespace"}
+    mount = write_mount(tmp_path / "mount", suite=SUITE, children={**children(house, place, 9), "store": store})
+    with open_api(tmp_path) as api:
+        api.data["finish"] = "true"
+        grader = await grade(mount, api, tmp_path / "grader")
+        _, errors = await grader.communicate()
+        assert grader.returncode == 0, errors
+        assert json.loads(api.data["summary"])["grades"] == {}
+
+
 async def test_cells_are_played_recorded_and_graded_without_a_pipe(
     house: House, place: dict[str, Any], tmp_path: Path
 ) -> None:
