@@ -262,9 +262,13 @@ async def _at_once(jobs: Sequence[Callable[[], Awaitable[None]]], workers: int) 
         async with asyncio.TaskGroup() as group:
             for _ in range(workers):
                 group.create_task(work())
-    except* ProctorError as failures:
+    except BaseExceptionGroup as failures:
+        # Not `except*`: what is raised in there would come out in a group again, and nobody acts on groups.
+        known = failures.subgroup(ProctorError)
+        if known is None:
+            raise
         # One reason is enough to act on; the others were cut short by it.
-        raise _first(failures) from failures
+        raise _first(known) from failures
 
 
 def _first(failures: BaseExceptionGroup[ProctorError]) -> ProctorError:
