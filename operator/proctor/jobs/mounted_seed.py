@@ -31,6 +31,9 @@ TERMINATION_LOG = Path("/dev/termination-log")
 _MAX_MESSAGE = 3000
 """A kubelet keeps four kilobytes."""
 
+_TRIES, _PAUSE_SECONDS = 5, 2.0
+"""A pod's way out may open a moment after the pod has started; a new pod would only be later."""
+
 _SLACK = timedelta(hours=1)
 """For which a dataset is served beyond the run's own deadline, so that grading never meets its end."""
 
@@ -92,7 +95,7 @@ def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
         say: takes progress and the last words, for the pod's log.
     """
     try:
-        words: dict[str, Any] = asyncio.run(_seed(task, say)).model_dump(mode="json", by_alias=True)
+        words: dict[str, Any] = asyncio.run(_seed_patiently(task, say)).model_dump(mode="json", by_alias=True)
         code = 0
     except ProctorError as error:
         is_retryable = isinstance(error, Retryable)
@@ -102,6 +105,16 @@ def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
     with contextlib.suppress(OSError):
         task.termination_log.write_bytes(canonical_json(words))
     return code
+
+
+async def _seed_patiently(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
+    for _ in range(_TRIES - 1):
+        try:
+            return await _seed(task, say)
+        except Retryable as error:
+            say({"waiting": str(error)})
+            await asyncio.sleep(_PAUSE_SECONDS)
+    return await _seed(task, say)
 
 
 async def _seed(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
