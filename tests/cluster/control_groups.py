@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
+from cluster.steps import wait_for
+
 MOUNT = Path("/sys/fs/cgroup")
+SECONDS = 30
 
 
 def make_control_groups(name: str) -> None:
@@ -20,10 +24,22 @@ def control_groups(name: str) -> list[Path]:
 
 
 def remove_control_groups(name: str) -> None:
-    """Remove the group and all below it; no process may be in them."""
+    """Remove the group and all below it.
+
+    Raises:
+        ClusterError: a process is still in one.
+    """
+    hint = f"the processes in {name} under {MOUNT}"
+    wait_for(f"control groups of {name} removed", lambda: _is_removed(name), seconds=SECONDS, hint=hint)
+
+
+def _is_removed(name: str) -> bool:
+    """Remove what is empty: a process that was killed stays in its group until the kernel is done with it."""
     for top in control_groups(name):
         for folder, _, _ in os.walk(top, topdown=False):
-            Path(folder).rmdir()
+            with contextlib.suppress(OSError):
+                Path(folder).rmdir()
+    return not control_groups(name)
 
 
 def _hierarchies() -> list[Path]:

@@ -62,6 +62,10 @@ class Kubectl:
         """Say whether the API server answers that it is ready."""
         return self.run("get", "--raw=/readyz", "--request-timeout=10s", check=False).returncode == 0
 
+    def is_described(self) -> bool:
+        """Say whether the API server serves the description by which objects are checked."""
+        return self.run("get", "--raw=/openapi/v2", "--request-timeout=60s", check=False).returncode == 0
+
     def node_is_ready(self, name: str) -> bool:
         """Say whether a node reports Ready."""
         done = self.run("get", "node", name, "--output=json", "--request-timeout=10s", check=False)

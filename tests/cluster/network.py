@@ -84,6 +84,11 @@ def connect(network: Network, pid: int) -> None:
     _ip(f"route add {network.services} via {network.node}")
 
 
+def disconnect(interface: str) -> None:
+    """Remove this machine's end of the cable at once: the kernel takes its time to end a network namespace."""
+    subprocess.run(["ip", "link", "delete", interface], check=False, capture_output=True)
+
+
 def _ip(words: str, *, inside: int | None = None) -> None:
     entry = [] if inside is None else ["nsenter", f"--net=/proc/{inside}/ns/net"]
     done = subprocess.run([*entry, "ip", *words.split()], check=False, capture_output=True, text=True)

@@ -16,7 +16,7 @@ from cluster.control_groups import make_control_groups, remove_control_groups
 from cluster.faults import ClusterError
 from cluster.images import NEEDED_BY_PODS, load_images
 from cluster.kubectl import Kubectl
-from cluster.network import Network, choose_network, connect
+from cluster.network import Network, choose_network, connect, disconnect
 from cluster.places import Places
 from cluster.steps import step, wait_for
 
@@ -58,6 +58,8 @@ def up(places: Places, *, images: Iterable[str] = ()) -> None:
     with step("controllers, kubelet, service proxy, network policies"):
         _start(places, (*services.CONTROLLERS, *services.WORKERS))
         wait_for("node", partial(kubectl.node_is_ready, NODE), seconds=300, hint=str(places.logs))
+        # The server writes its own description last, and kubectl checks objects by it.
+        wait_for("description of the API", kubectl.is_described, seconds=300, hint=str(places.logs))
 
 
 def _refuse_impossible(places: Places) -> None:
@@ -135,6 +137,7 @@ def down(places: Places) -> None:
 def clear(places: Places) -> None:
     """Remove what outlives the node's namespaces: control groups, and files but for the images."""
     namespace.end(places)
+    disconnect(places.name)
     remove_control_groups(places.name)
     if not places.state.exists():
         return
