@@ -66,6 +66,10 @@ class Kubectl:
         """Say whether the API server serves the description by which objects are checked."""
         return self.run("get", "--raw=/openapi/v2", "--request-timeout=60s", check=False).returncode == 0
 
+    def admits_pods(self) -> bool:
+        """Say whether the default namespace has the account that its pods run under."""
+        return self.run("get", "serviceaccount", "default", "--namespace=default", check=False).returncode == 0
+
     def node_is_ready(self, name: str) -> bool:
         """Say whether a node reports Ready."""
         done = self.run("get", "node", name, "--output=json", "--request-timeout=10s", check=False)

@@ -58,6 +58,7 @@ def up(places: Places, *, images: Iterable[str] = ()) -> None:
     with step("controllers, kubelet, service proxy, network policies"):
         _start(places, (*services.CONTROLLERS, *services.WORKERS))
         wait_for("node", partial(kubectl.node_is_ready, NODE), seconds=300, hint=str(places.logs))
+        wait_for("default service account", kubectl.admits_pods, seconds=300, hint=str(places.logs))
         # The server writes its own description last, and kubectl checks objects by it.
         wait_for("description of the API", kubectl.is_described, seconds=300, hint=str(places.logs))
 
