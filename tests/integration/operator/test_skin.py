@@ -20,15 +20,21 @@ from proctor.handlers.skin import watch
 from support.operated import Operated, make_installation, make_settings, operate
 
 PACE = 0.02
+RESOURCES = {
+    ("proctor.dev", "v1alpha1", "evalruns"): "EvalRun",
+    ("proctor.dev", "v1alpha1", "evalsuites"): "EvalSuite",
+    # kopf begins once it has seen these two.
+    ("", "v1", "namespaces"): "Namespace",
+    ("apiextensions.k8s.io", "v1", "customresourcedefinitions"): "CustomResourceDefinition",
+}
 
 
 @pytest.fixture
 def kubeconfig(kmock: kmock.KubernetesEmulator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lead kopf to the API server in memory."""
-    for plural, kind in (("evalruns", "EvalRun"), ("evalsuites", "EvalSuite")):
-        kmock.resources["proctor.dev", "v1alpha1", plural] = {
-            "kind": kind, "namespaced": True, "verbs": {"list", "watch", "get", "patch"},
-        }  # fmt: skip
+    for (group, version, plural), kind in RESOURCES.items():
+        verbs = {"list", "watch", "get", "patch"}
+        kmock.resources[group, version, plural] = {"kind": kind, "namespaced": "Eval" in kind, "verbs": verbs}
     content = {
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "here", "user": "me"}}],
@@ -85,7 +91,7 @@ async def test_an_event_starts_a_run_and_kopf_writes_nothing(kmock: kmock.Kubern
     async with operating(operated, relist_seconds=3600) as metrics:
         await wait_until_watched(kmock)
         operated.api.objects[EVAL_RUN.plural, "team", "quick-1"] = run
-        await kmock.client.post("/apis/proctor.dev/v1alpha1/namespaces/team/evalruns", json=run)
+        await kmock.clients[0].post("/apis/proctor.dev/v1alpha1/namespaces/team/evalruns", json=run)
         assert await wait_for_verdict(operated) is Verdict.PASS
         assert b"proctor_reconcile" in metrics.render()
     assert len(kmock[action.CREATE]) == 1  # the test's own
