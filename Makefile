@@ -23,7 +23,7 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 
 # A test that hangs shows its stacks after 300 s and fails. These are dozens of real processes on whatever machine this
 # is: what failed is run once more by itself, and both outcomes stand in the log.
-INTEGRATION := $(BIN)/pytest -q --dist loadfile -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
+INTEGRATION := $(BIN)/pytest -q --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
 test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser $(VENV)/.prometheus ## Real engine, real sandboxes, real MCP servers
 	$(INTEGRATION) -n 2 -m 'not drill' || $(INTEGRATION) -n 2 -m 'not drill' --last-failed

@@ -30,6 +30,7 @@ _DRAW = random.Random(20261130)  # noqa: S311 - moments that can be repeated, no
 _MOMENTS = [_DRAW.uniform(*window) for window in ((0.5, 3.0), (5.0, 9.0))]
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("moment", _MOMENTS, ids=lambda moment: f"{moment:.1f}s")
 def test_kill_nine_leaves_no_process_and_the_same_table_follows(
     machine: Machine, reference: dict[str, str | None], moment: float
@@ -69,6 +70,7 @@ def kill_engines(process: Popen[str], *folders: str) -> None:
         kill(find_engine(process, folder))
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize(
     ("kill_parts", "parts"),
     [(kill_program, ("proctor.jobs.grade", "proctor.gateway")), (kill_engines, ("engines/results", "/clones/"))],
@@ -88,6 +90,7 @@ def test_parts_that_die_while_cells_run_cost_nothing(
     assert scores_of(machine.last_run()) == reference
 
 
+@pytest.mark.drill
 def test_an_engine_that_dies_while_it_is_filled_is_filled_anew(machine: Machine) -> None:
     """ClickHouse killed while seeding: started again from nothing, so no row is doubled, and no litter is left."""
     scenario = {"name": "error-root-cause", "volume": "0.005", "seed": 8}

@@ -44,7 +44,7 @@ async def _ask(session: HttpSession, database: str, query: str) -> list[tuple[ob
 
 async def test_threads_and_partitions_change_nothing(session: HttpSession) -> None:
     """M-A1, P39: identical digests of all tables at 1 and 2 threads, and for 1, 4 and 7 partitions."""
-    plan = make_plan(load_everything())
+    plan = make_plan(load_everything(), volume="0.2")
     ways = [(1, 1), (1, 2), (4, 2), (7, 1)]
     found = [
         await _digests(session, plan, await _load(session, plan, parts=parts, threads=threads))

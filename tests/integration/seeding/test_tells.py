@@ -97,6 +97,7 @@ def recipe() -> Recipe:
     return _checkouts_alone(load_recipe(SHIPPED))
 
 
+@pytest.mark.drill
 @pytest.mark.asyncio(loop_scope="module")
 async def test_structure_does_not_tell_planted_rows(session: HttpSession, recipe: Recipe) -> None:
     """Scenarios, no tells: cross-validated AUC at most 0.53 over more than 1,000 planted rows."""
