@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,9 @@ from proctor.manifests.documents import SUITE_KEY, build_suite
 from proctor.manifests.names import RunNames
 from proctor.reconcile.suites_freezing import FreezeSources, SuiteRefused, freeze_suite
 from proctor.reconcile.suites_plan import GENERATION_ANNOTATION
+
+_OWN_SECRETS = frozenset({"proctor-master", "proctor-web"})
+_RUN_KEYS = re.compile(r"pr-[0-9a-f]{10}-keys")
 
 
 class SuiteMissing(Retryable):
@@ -104,8 +108,31 @@ async def freeze(installation: Installation, run: RunBody) -> EvalSuiteSpec:
             last_passed={} if status.last_passed is None else status.last_passed.images,
         ),
     )
+    refuse_own_secrets(frozen, installation.settings.clickhouse.secret_name)
     await installation.kube.create(build_suite(installation.scope(run.namespace, run.name, run.uid, frozen)))
     return frozen
+
+
+def refuse_own_secrets(suite: EvalSuiteSpec, store_secret: str) -> None:
+    """Refuse a suite that would have Proctor's own Secrets sent to a server or a model of its choice (S17).
+
+    Raises:
+        SuiteRefused: it names one.
+    """
+    for name in _secret_names(suite.to_file()):
+        if name in {store_secret, *_OWN_SECRETS} or _RUN_KEYS.fullmatch(name):
+            raise SuiteRefused("SecretRefused", f"Secret {name} is Proctor's own: name one of yours")
+
+
+def _secret_names(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key in {"secretKeyRef", "answerRef"}:
+                yield str(inner["name"])
+            yield from _secret_names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secret_names(inner)
 
 
 async def follow_images(installation: Installation, namespace: str, spec: EvalSuiteSpec) -> dict[str, str]:
