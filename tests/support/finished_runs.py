@@ -21,12 +21,12 @@ from proctor.core.ids import AttemptKey, CellKey, Control
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.core.trajectory.trajectory_digest import digest_trajectory
-from proctor.local.cells import render_cells
 from proctor.local.engine import Engine
 from proctor.local.rundir import RunDir
 from proctor.reconcile.cells import expand_cells
 from proctor.reconcile.decide import decide
 from proctor.reconcile.observed import DatasetSeen, GraderSeen, GraderState, GradeSeen, ProbeSeen, Readiness
+from proctor.reconcile.run_cells import render_cells
 from support.runs import NOW, RUBRIC, TOOLS, make_prepared, make_record, make_run, make_suite
 
 CHECKS = ("names-the-service", "names-the-change", "counts-the-failures", "blames-no-decoy")

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import assert_never
 
 from proctor.api.suite import EvalSuiteSpec
+from proctor.bootstrap.stored_run import StoredRun
 from proctor.core.export.cells import render_cell_row, render_header
 from proctor.core.export.events import build_event_json
 from proctor.core.export.formats import Format, Subject
 from proctor.core.export.spans import RunResource, build_trace_request
 from proctor.errors import InvalidInput
-from proctor.local.reading import StoredRun, open_stored_run
+from proctor.local.reading import open_stored_run
 from proctor.local.rundir import RunDir
 
 

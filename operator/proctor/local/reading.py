@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.adapters.clickhouse.run_rows import RunRows
+from proctor.bootstrap.stored_run import StoredRun
 from proctor.core.ids import CellKey
 from proctor.core.stats.tools import ToolFigures
-from proctor.core.trajectory.counting import find_counting, select_counting
+from proctor.core.trajectory.counting import find_counting
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import InvalidInput
@@ -36,54 +37,6 @@ class Trajectory:
     record: AttemptRecord
     events: tuple[Event, ...]
     bodies: dict[str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredRun:
-    """What the store holds of one run; get one from `open_stored_run`.
-
-    Attributes:
-        uid: the run's.
-        attempts: every attempt that has ended, by cell and attempt.
-    """
-
-    uid: str
-    attempts: tuple[AttemptRecord, ...]
-    _rows: RunRows = field(repr=False)
-
-    @property
-    def counting(self) -> tuple[AttemptRecord, ...]:
-        """The one attempt of each cell that infrastructure did not fail."""
-        return tuple(select_counting(self.attempts))
-
-    async def trajectories(
-        self, attempts: Iterable[AttemptRecord] | None = None
-    ) -> AsyncIterator[tuple[AttemptRecord, tuple[Event, ...]]]:
-        """Yield attempts with their events; some thousand events are in memory at a time.
-
-        Args:
-            attempts: which, of `attempts`; the counting ones if left out.
-
-        Raises:
-            Retryable: the store went away.
-            Terminal: it can't be read.
-        """
-        async for found in self._rows.trajectories(self._in_order(attempts)):
-            yield found
-
-    async def bodies(self, digests: Iterable[str]) -> AsyncIterator[tuple[str, bytes]]:
-        """Yield the bodies that are there, by digest; some megabytes are in memory at a time.
-
-        Raises:
-            Retryable: the store went away.
-            Terminal: it can't be read, or a body was changed after it was stored.
-        """
-        async for found in self._rows.bodies(digests):
-            yield found
-
-    def _in_order(self, attempts: Iterable[AttemptRecord] | None) -> list[AttemptRecord]:
-        """Return attempts as the store orders them: numbers by size, where a cell's text would put 10 before 2."""
-        return sorted(self.counting if attempts is None else attempts, key=lambda record: record.key)
 
 
 @asynccontextmanager

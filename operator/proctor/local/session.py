@@ -22,7 +22,6 @@ from proctor.clock import utc_now
 from proctor.errors import ProctorError, Terminal
 from proctor.local.agents import Agents
 from proctor.local.background import Background
-from proctor.local.cells import render_cells
 from proctor.local.durable import check_room
 from proctor.local.executor import Executor, PassReport
 from proctor.local.gateway import Gateway
@@ -40,6 +39,7 @@ from proctor.local.serving import DatasetHouse, EmbeddedHouse, RemoteHouse, RunD
 from proctor.local.store_choice import check_same_store, check_store, name_store
 from proctor.local.world import IsolationProof, World, to_fault
 from proctor.reconcile.observed import FaultSeen, Observed, Readiness
+from proctor.reconcile.run_cells import render_cells
 from proctor.reconcile.snapshot import RunSnapshot
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from proctor.bootstrap.run_parts import LOWEST, MOST_WITH_BODIES, choose_cells
 from proctor.cli.app import app
 from proctor.core.ids import CellKey
 from proctor.core.trajectory.events import Status
-from proctor.local.page import LOWEST, MOST_WITH_BODIES, choose_cells
 from support.finished_runs import FinishedRun, Played, make_finished_run, serve_runs, suite_of
 from support.reports import ReadPage, read_page
 

@@ -20,13 +20,13 @@ from proctor.core.reports.table import render_result
 from proctor.core.stats.quantiles import ONE_SIDE
 from proctor.core.stats.sequential import tails_of
 from proctor.core.trajectory.outcome import Outcome
-from proctor.local.cells import render_cells
 from proctor.reconcile.cells import expand_cells, looks_of
 from proctor.reconcile.decide import decide
 from proctor.reconcile.look import take_look
 from proctor.reconcile.observed import GraderState
 from proctor.reconcile.result import report_result
 from proctor.reconcile.rules import build_rules
+from proctor.reconcile.run_cells import render_cells
 from proctor.reconcile.settling import settle_progress
 from proctor.reconcile.snapshot import RunSnapshot
 from support.runs import FakeCluster, list_states, make_run, make_suite, score_of
