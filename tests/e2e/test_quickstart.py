@@ -50,12 +50,9 @@ def installed(cluster: RunningCluster, kubectl: Kubectl, make_namespace: Any) ->
     release, namespace = make_namespace("operator"), make_namespace("quickstart")
     kubectl.run("apply", "--server-side", "--force-conflicts", f"--filename={ROOT / 'crds'}")
     helm = Helm(kubectl.kubeconfig)
-    little = {"requests": {"cpu": "10m", "memory": "128Mi"}}
     values = values_for(cluster.images, namespace) | {
         "crds": {"install": False},
         "web": {"enabled": False},
-        "clickhouse": {"resources": little},
-        "operator": {"resources": little},
     }
     helm.run("install", "proctor", str(CHART), f"--namespace={release}", values=values)
     try:
