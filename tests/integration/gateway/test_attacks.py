@@ -314,7 +314,12 @@ async def test_an_attempt_is_opened_once() -> None:
     """P30: a result is written once per cell and attempt; a second try needs a new number."""
     async with run_gateway() as gateway, gateway.control() as control:
         body = {"cell": str(CELL), "attempt": 1, "deadlineSeconds": 60}
-        assert (await control.post("/runs/attempts", json=body)).status_code == 201
+        opened = await control.post("/runs/attempts", json=body)
+        assert opened.status_code == 201
+        told_again = await control.post("/runs/attempts", json=body)
+        assert told_again.json() == opened.json()
+        ended = await control.post(f"/runs/attempts/{opened.json()['id']}/end", json={"cause": "exited"})
+        assert ended.status_code == 204
         again = await control.post("/runs/attempts", json=body)
         assert again.status_code == 400
         assert "was opened before" in again.json()["error"]["message"]
@@ -327,4 +332,4 @@ async def test_an_attempt_is_opened_once() -> None:
         ):
             assert (await control.post("/runs/attempts", json={**body, "attempt": 2, **wrong})).status_code == 400
         assert (await control.post("/runs/attempts/nobody/end", json={"cause": "exited"})).status_code == 400
-        assert json.loads((await control.get("/runs/health")).text)["open"] == 1
+        assert json.loads((await control.get("/runs/health")).text)["open"] == 0

@@ -18,8 +18,8 @@ from proctor.core.reports.inert import make_inert
 from proctor.core.trajectory.events import Event, EventKind, Status
 from proctor.core.trajectory.outcome import AnswerSource
 from proctor.errors import InvalidInput, Terminal
-from proctor.reconcile.grader_summary import merge_summaries, parse_summary
 from proctor.local.overrides import change_spec, replace_models
+from proctor.reconcile.grader_summary import merge_summaries, parse_summary
 from support.runs import NOW, make_record, make_suite
 
 CELL = CellKey("error-root-cause", "left", "newest", 1)
