@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -75,7 +75,7 @@ def _read(series: Series, value: _Known, *labels: str) -> Iterator[Reading]:
         yield Reading(series, float(value), labels)
 
 
-def _read_words(series: Series, values: dict[str, _Known]) -> Iterator[Reading]:
+def _read_words(series: Series, values: Mapping[str, _Known]) -> Iterator[Reading]:
     for word in series.words:
         yield from _read(series, values[word], word)
 
