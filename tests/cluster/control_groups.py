@@ -10,12 +10,17 @@ from cluster.steps import wait_for
 
 MOUNT = Path("/sys/fs/cgroup")
 SECONDS = 30
+SHARES = 30 * 1024
+"""All pods together live in one group, which would else get no more of the processors than one process beside it."""
 
 
 def make_control_groups(name: str) -> None:
     """Make the group, in each hierarchy that there is."""
     for hierarchy in _hierarchies():
-        (hierarchy / name).mkdir(exist_ok=True)
+        group = hierarchy / name
+        group.mkdir(exist_ok=True)
+        if (group / "cpu.shares").exists():
+            (group / "cpu.shares").write_text(str(SHARES))
 
 
 def control_groups(name: str) -> list[Path]:

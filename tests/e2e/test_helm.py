@@ -136,7 +136,7 @@ def test_every_pod_is_hardened(rendered: dict[str, list[Object]], shape: str) ->
 
 
 def test_there_is_one_operator_at_a_time(rendered: dict[str, list[Object]]) -> None:
-    """Helm chart: Recreate, one replica."""
+    """P15: Recreate, one replica."""
     spec = _of(rendered["default"], "Deployment", "proctor-operator")[0]["spec"]
     assert spec["replicas"] == 1
     assert spec["strategy"] == {"type": "Recreate"}
@@ -170,7 +170,7 @@ def test_a_namespace_that_the_chart_makes_is_restricted(rendered: dict[str, list
 
 
 def test_definitions_are_kept_and_can_be_left_out(rendered: dict[str, list[Object]]) -> None:
-    """CRDs: under templates/ with keep, and a switch."""
+    """P37: CRDs under templates/ with keep, and a switch."""
     definitions = _of(rendered["default"], "CustomResourceDefinition")
     assert {each["spec"]["names"]["kind"] for each in definitions} == {"EvalSuite", "EvalRun"}
     assert {each["metadata"]["annotations"]["helm.sh/resource-policy"] for each in definitions} == {"keep"}

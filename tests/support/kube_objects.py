@@ -26,7 +26,9 @@ IMAGES = Images(
     sandbox=f"proctor/sandbox{DIGEST}",
     claude_code=f"proctor/sandbox-claude-code{DIGEST}",
 )
-DATASET = DatasetAt(host="10.96.0.20", port=8201, user="pr_reader", database="ds_x")
+DATASET = DatasetAt(
+    host="10.96.0.20", port=8201, user="pr_reader", database="ds_x", closed=("10.96.0.1:443", "10.96.0.20:8201")
+)
 GATEWAY = "10.96.0.30:8080"
 OPAQUE = "0123456789abcdef0123"
 

@@ -13,8 +13,12 @@ from proctor.bootstrap.gateway_config import GatewayConfig, StoreLogin
 from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
+from proctor.errors import Retryable
 
 _LOOK_SECONDS = 0.02
+
+_TRIES, _PAUSE_SECONDS = 6, 1.0
+"""A pod's way out may open a second or two after the pod has started; a new gateway would only be later."""
 
 
 class NoStore:
@@ -70,7 +74,7 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
         return NoStore(), ()
     store = ResultsStore(_endpoint(config.store), config.store.database)
     stack.push_async_callback(store.close)
-    await store.migrate()
+    await _migrate(store)
     writer = SpooledWriter(store, config.spool_dir)
     await writer.start()
     stack.push_async_callback(writer.close)
@@ -78,6 +82,15 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
         await asyncio.sleep(_LOOK_SECONDS)
     earlier = sorted(await store.attempts(config.run), key=lambda record: record.ended)
     return SpoolSink(writer), tuple(earlier)
+
+
+async def _migrate(store: ResultsStore) -> None:
+    for _ in range(_TRIES - 1):
+        try:
+            return await store.migrate()
+        except Retryable:
+            await asyncio.sleep(_PAUSE_SECONDS)
+    return await store.migrate()
 
 
 def _endpoint(login: StoreLogin) -> Endpoint:

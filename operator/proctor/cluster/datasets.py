@@ -12,6 +12,7 @@ from proctor.adapters.kube.kinds import JOB
 from proctor.bootstrap.children_file import DatasetPlace, ToolboxPlace
 from proctor.bootstrap.operator_settings import ClickHouseKind
 from proctor.cluster.ground import Ground
+from proctor.cluster.isolation import find_closed_to_all
 from proctor.cluster.looking import Seen
 from proctor.cluster.pods import PodSeen
 from proctor.errors import Retryable
@@ -97,7 +98,8 @@ class Datasets:
         place = self._place(seen, name)
         if place is None:
             raise Retryable(f"dataset of {name} is not seeded yet")
-        at = DatasetAt(host=place.host, port=place.port, user=place.user, database=place.database)
+        closed = find_closed_to_all(self._ground.installation, seen)
+        at = DatasetAt(host=place.host, port=place.port, user=place.user, database=place.database, closed=closed)
         toolboxes = []
         for number, server in enumerate(self._suite.servers):
             if is_started(server):

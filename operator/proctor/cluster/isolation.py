@@ -19,8 +19,6 @@ from proctor.manifests.names import Role, RunNames
 from proctor.reconcile.observed import GatewaySeen, Isolation, Readiness
 
 _MOST_CLOSED = 60
-_FEW_CLOSED = 4
-"""What each sandbox looks at once more before its agent begins; the canary has looked at everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +34,24 @@ class IsolationSeen:
 
 
 def find_closed(installation: Installation, seen: Seen) -> tuple[str, ...]:
-    """Return what has to be closed to a sandbox: what the chart names, the store, and the run's toolboxes."""
+    """Return what has to be closed to a sandbox: what is closed to all strangers, datasets, and toolboxes."""
     children = seen.children
     own = []
     if children is not None:
-        own = [f"{children.store.host}:{children.store.port}"]
-        own += [f"{place.host}:{place.port}" for place in children.datasets.values()]
+        own = [f"{place.host}:{place.port}" for place in children.datasets.values()]
         own += [f"{place.host}:{place.port}" for place in children.toolboxes]
-    targets = (target for target in (*installation.settings.canary.forbidden, *own) if _is_address(target))
-    return tuple(dict.fromkeys(targets))[:_MOST_CLOSED]
+    return _limit((*find_closed_to_all(installation, seen), *own))
+
+
+def find_closed_to_all(installation: Installation, seen: Seen) -> tuple[str, ...]:
+    """Return what has to be closed to strangers' code wherever it runs: what the chart names, and the store."""
+    children = seen.children
+    store = [] if children is None else [f"{children.store.host}:{children.store.port}"]
+    return _limit((*installation.settings.canary.forbidden, *store))
+
+
+def _limit(targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(target for target in targets if _is_address(target)))[:_MOST_CLOSED]
 
 
 def _is_address(target: str) -> bool:
@@ -53,11 +60,6 @@ def _is_address(target: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def find_few_closed(installation: Installation, seen: Seen) -> tuple[str, ...]:
-    """Return what each sandbox has to find closed."""
-    return find_closed(installation, seen)[:_FEW_CLOSED]
 
 
 async def observe_isolation(ground: Ground, seen: Seen, now: datetime, *, patience: timedelta) -> IsolationSeen:

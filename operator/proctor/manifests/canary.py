@@ -65,13 +65,18 @@ def build_canary(scope: RunScope, probe: Probe) -> KubeObject:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod.to_spec()}
 
 
-def waiting_container(scope: RunScope, *, gateway: str, closed: tuple[str, ...]) -> Container:
-    """Return the init container of a sandbox: it ends once the gateway answers and all else is closed."""
+def waiting_container(
+    scope: RunScope, *, answers: str, closed: tuple[str, ...], amounts: Amounts = _AMOUNTS
+) -> Container:
+    """Return the init container of a pod that holds strangers' code.
+
+    It ends once the one address that the pod may reach answers and all else is closed.
+    """
     return Container(
         name="wait",
         image=scope.images.sandbox,
-        amounts=_AMOUNTS,
-        command=_look(gateway, closed),
+        amounts=amounts,
+        command=_look(answers, closed),
     )
 
 

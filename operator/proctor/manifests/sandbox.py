@@ -59,7 +59,7 @@ def build_sandbox(scope: RunScope, attempt: SandboxAttempt) -> KubeObject:
     small = runtime is AgentRuntime.BUILTIN
     pod = Pod(
         containers=(_agent(scope, attempt, runtime),),
-        before=(waiting_container(scope, gateway=attempt.gateway, closed=attempt.closed),),
+        before=(waiting_container(scope, answers=attempt.gateway, closed=attempt.closed),),
         volumes=(scratch_volume(_SMALL_SCRATCH if small else _LARGE_SCRATCH),),
         account=scope.names.account,
         placement=scope.untrusted_placement,

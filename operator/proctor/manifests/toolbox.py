@@ -7,10 +7,11 @@ A server on standard input and output needs no change to its image: an init cont
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.api.server import DatasetField, Server
 from proctor.errors import InvalidInput
+from proctor.manifests.canary import waiting_container
 from proctor.manifests.documents import DATASET_PASSWORD
 from proctor.manifests.jobs import build_job
 from proctor.manifests.names import Role
@@ -50,6 +51,7 @@ _SCRATCH_SIZE = "256Mi"
 _PROCESS_MIB = 256
 """What one process of a server may need."""
 _MOST_PROCESSES = 16
+_WAIT_AMOUNTS = Amounts(cpu="250m", memory="64Mi", storage="16Mi", cpu_set_aside="50m")
 _TOOLKIT_AMOUNTS = Amounts(cpu="200m", memory="32Mi", storage="16Mi", cpu_set_aside="10m")
 
 
@@ -62,12 +64,19 @@ class DatasetAt:
         port: of ClickHouse's HTTP interface.
         user: read-only, of this dataset alone; its password is in the run's Secret.
         database: the dataset's.
+        closed: targets that have to be closed before a server starts, as of `canary.Probe`.
     """
 
     host: str
     port: int
     user: str
     database: str
+    closed: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """All that a server may reach."""
+        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +150,8 @@ def build_provision(scope: RunScope, part: Part, dataset: DatasetAt, server_url:
         names.provision(part.server, part.scenario), names.part_labels(Role.PROVISION, part.server, part.scenario)
     )
     looks_up = not is_started(server)
-    pod = _stranger(scope, container, _toolkit(scope), deadline_seconds=deadline, dns=looks_up)
+    pod = _stranger(scope, container, dataset, dialled=True)
+    pod = replace(pod, deadline_seconds=deadline, dns=looks_up)
     return build_job(metadata, pod), build_service(metadata, metadata["labels"], TOOLBOX_PORT)
 
 
@@ -161,7 +171,7 @@ def _server_pod(scope: RunScope, server: Server, dataset: DatasetAt) -> Pod:
             startup=tcp_probe(port, period=1, failures=_START_SECONDS),
             readiness=tcp_probe(port, period=10, failures=3),
         )
-        return _stranger(scope, container)
+        return _stranger(scope, container, dataset, dialled=False)
     assert server.stdio is not None  # noqa: S101 - validation admits no server without a transport
     processes = 1 + min(scope.suite.parallelism, _MOST_PROCESSES)
     container = Container(
@@ -174,28 +184,23 @@ def _server_pod(scope: RunScope, server: Server, dataset: DatasetAt) -> Pod:
         port=TOOLBOX_PORT,
         startup=_listening(),
     )
-    return _stranger(scope, container, _toolkit(scope))
+    return _stranger(scope, container, dataset, dialled=True)
 
 
-def _stranger(
-    scope: RunScope,
-    container: Container,
-    toolkit: Container | None = None,
-    *,
-    deadline_seconds: int | None = None,
-    dns: bool = False,
-) -> Pod:
+def _stranger(scope: RunScope, container: Container, dataset: DatasetAt, *, dialled: bool) -> Pod:
+    """Return the pod of strangers' code, which starts once its way to all but the dataset is closed (S10, S13)."""
+    closed = tuple(target for target in dataset.closed if target != dataset.address)
+    wait = waiting_container(scope, answers=dataset.address, closed=closed, amounts=_WAIT_AMOUNTS)
     volumes = [scratch_volume(_SCRATCH_SIZE)]
-    if toolkit is not None:
+    if dialled:
         volumes.append({"name": "toolkit", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}})
     return Pod(
         containers=(container,),
-        before=(toolkit,) if toolkit is not None else (),
+        before=(wait, _toolkit(scope)) if dialled else (wait,),
         volumes=tuple(volumes),
         account=scope.names.account,
         placement=scope.untrusted_placement,
-        deadline_seconds=deadline_seconds,
-        dns=dns,
+        deadline_seconds=None,
     )
 
 

@@ -51,7 +51,7 @@ def let_go(operated: Operated) -> None:
 
 
 async def test_no_agent_starts_where_no_engine_enforces_policies() -> None:
-    """S9, S12: the canary reaches what it must not; verdict Error, NetworkEnforced=False, zero agents started."""
+    """P32, S9, S12: the canary reaches what it must not; verdict Error, NetworkEnforced=False, zero agents started."""
     operated = operate(suite=SMALL)
     operated.pods.canary_opens = ("10.96.0.1:443",)
     status = await operated.drive()
@@ -63,7 +63,7 @@ async def test_no_agent_starts_where_no_engine_enforces_policies() -> None:
 
 
 async def test_a_tenants_allow_all_policy_ends_the_run() -> None:
-    """S14: policies add up, so another's that selects sandboxes opens them."""
+    """P33, S14: policies add up, so another's that selects sandboxes opens them."""
     operated = operate(suite=SMALL)
     await drive_until_at_work(operated)
     policy = {
@@ -91,7 +91,7 @@ async def test_a_policy_of_the_run_that_somebody_deletes_ends_it() -> None:
 
 
 async def test_a_deleted_pod_is_an_infrastructure_failure_and_tried_again() -> None:
-    """P4, P29: the attempt counts as lost, the cell gets another one, and is counted once."""
+    """P2, P4, P29: the attempt counts as lost, the cell gets another one, and is counted once."""
     operated = operate(suite=SMALL)
     pod = await drive_until_at_work(operated)
     opaque_id = pod["metadata"]["labels"]["proctor.dev/attempt"]
@@ -201,7 +201,7 @@ async def test_the_run_never_reads_its_suite_again() -> None:
 
 
 async def test_a_deleted_run_is_left_alone() -> None:
-    """M-A9: all that it has goes with it, by its owner references, and nothing holds it back."""
+    """P34, M-A9: all that it has goes with it, by its owner references, and nothing holds it back."""
     operated = operate(suite=SMALL)
     await drive_until_at_work(operated)
     assert all("finalizers" not in body["metadata"] for body in operated.api.objects.values())

@@ -102,7 +102,7 @@ async def test_an_event_starts_a_run_and_kopf_writes_nothing(kmock: kmock.Kubern
 
 @pytest.mark.usefixtures("kubeconfig")
 async def test_a_run_that_no_event_told_of_is_found(kmock: kmock.KubernetesEmulator) -> None:  # noqa: ARG001 - it is silent
-    """P3: a silent watch and a lost event cost seconds, not the run."""
+    """P13, P3: a silent watch and a lost event cost seconds, not the run."""
     operated = operate()
     async with operating(operated, relist_seconds=0.2):
         assert await wait_for_verdict(operated) is Verdict.PASS

@@ -259,3 +259,13 @@ def test_answers_and_secrets_are_mounted_where_they_are_needed_only() -> None:
         "provision": {f"{prefix}-keys/datasetPassword"},
         "sandbox": set(),
     }
+
+
+def test_a_server_under_test_starts_once_its_way_out_is_closed() -> None:
+    """S10, S13: what waits first looks at all but the dataset that the server may reach."""
+    deployment, _ = build_toolbox(scope(suite_spec()), Part(server=0, scenario=0), DATASET)
+    wait = deployment["spec"]["template"]["spec"]["initContainers"][0]
+    words = wait["command"]
+    assert [words[index + 1] for index, word in enumerate(words) if word == "--open"] == [DATASET.address]
+    assert [words[index + 1] for index, word in enumerate(words) if word == "--closed"] == ["10.96.0.1:443"]
+    assert DATASET.address in DATASET.closed

@@ -146,7 +146,7 @@ def test_a_restart_says_the_same_in_whatever_order_it_looks() -> None:
 
 
 def test_a_suite_takes_its_series_with_it() -> None:
-    """Metrics: removed with their suite; runs that outlive it bring none of them back."""
+    """P38: removed with their suite; runs that outlive it bring none of them back."""
     metrics = _metrics()
     metrics.observe_suite("a", "other", make_suite_status())
     metrics.observe_status("a", "s", "r1", make_finished())
