@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from proctor.adapters.kube.kinds import EVAL_RUN, POD
@@ -83,6 +83,7 @@ class Operated:
 
     Attributes:
         passes: made so far, by all operators.
+        heard: seconds that the gateway took to answer, each time.
     """
 
     api: MemoryApi
@@ -90,6 +91,7 @@ class Operated:
     pods: PlayedPods
     changes: Json = field(default_factory=dict)
     passes: int = 0
+    heard: list[float] = field(default_factory=list)
     driver: RunDriver | None = None
     started: set[str] = field(default_factory=set)
 
@@ -110,6 +112,7 @@ class Operated:
     async def make_pass(self) -> PassReport:
         if self.driver is None:
             installation = make_installation(self.api, lambda: self.gateway, **self.changes)
+            installation = replace(installation, gateway_heard=self.heard.append)
             self.driver = RunDriver(installation, "team", "quick-1", lambda: None)
         self.passes += 1
         report = await self.driver.make_pass()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -140,7 +141,9 @@ class Gateway:
                 self._life = _Life(pod.life, control)
             life = self._life
             # In this order: an attempt goes from open to settling to ended, so that none is missed in between.
+            began = time.monotonic()
             self.progress = await life.control.read_state()
+            self.ground.installation.gateway_heard(time.monotonic() - began)
             records = await life.control.list_ended(life.listed, wait=0)
         except ProctorError as error:
             self._hold(now, error)

@@ -42,6 +42,7 @@ class Installation:
         ca_bundle: PEM text of certificates to trust instead of the system's; empty for those.
         dial: opens the control doors of a gateway, given its address and the operator's token.
         clock: tells the time.
+        gateway_heard: told how many seconds a gateway took to say where its attempts are.
     """
 
     kube: KubeClient
@@ -51,6 +52,7 @@ class Installation:
     ca_bundle: str = ""
     dial: Callable[[str, str], GatewayControl] = GatewayControl
     clock: Clock = utc_now
+    gateway_heard: Callable[[float], None] = lambda _seconds: None
 
     async def find(self, host: str) -> Address:
         """Return where a host is: a Service's name becomes its address, so that no pod has to look it up.

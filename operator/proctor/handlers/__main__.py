@@ -6,6 +6,7 @@ import asyncio
 import logging
 import signal
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 
 from proctor.adapters.prometheus.metrics import MetricsServer, OperatorMetrics
@@ -35,7 +36,8 @@ async def run() -> None:
         server = _serve(metrics, installation.settings.metrics_port)
         logger.info("operating")
         try:
-            await watch(Operator(installation, metrics), installation.settings, stop=stop)
+            heard = replace(installation, gateway_heard=metrics.observe_gateway)
+            await watch(Operator(heard, metrics), heard.settings, stop=stop)
         finally:
             server.close()
 

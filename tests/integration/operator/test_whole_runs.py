@@ -13,6 +13,8 @@ async def test_a_run_comes_to_its_verdict_and_leaves_nothing_running() -> None:
     status = await operated.drive()
     assert (status.verdict, status.phase, status.reason) == (Verdict.PASS, Phase.COMPLETE, "WithinMaxDrop")
     assert status.cells.total == status.cells.graded == 10
+    assert operated.heard
+    assert all(seconds >= 0 for seconds in operated.heard)
     for kind in (POD, JOB, DEPLOYMENT):
         assert operated.api.every(kind) == []
     assert [item["metadata"]["name"] for item in operated.api.every(SERVICE)] == ["proctor-clickhouse"]
