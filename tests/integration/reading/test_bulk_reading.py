@@ -86,7 +86,7 @@ async def test_queries_do_not_grow_with_cells(
         monkeypatch.setattr(run_rows, "_EVENTS_PER_PAGE", 50)
         monkeypatch.setattr(run_rows, "_BODY_BYTES_PER_PAGE", 500)
         asked: list[str] = []
-        session = run._rows._session
+        session = run.rows._session
         fetch = session.fetch
 
         async def count(sql: str, settings: object = None) -> list[tuple[object, ...]]:
