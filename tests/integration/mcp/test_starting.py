@@ -15,6 +15,7 @@ from proctor.adapters.mcp.launch import DatasetAccess, PlainLauncher, PlainProce
 from proctor.core.trajectory.events import EventKind
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
 from proctor.errors import Retryable
+from support.local_runs import wait_until_gone
 from support.mcp import DATASET, LIMITS, is_alive, make_server, make_toolboxes, open_cell
 
 
@@ -147,7 +148,8 @@ async def test_the_end_takes_everything_that_the_server_started() -> None:
         pids = json.loads(await cell.call_text("fork"))
         assert all(is_alive(pid) for pid in pids.values())
         await cell.gateway.attempts.end(cell.opened.id, ProcessExit(ExitCause.EXITED, 0))
-        assert not [name for name, pid in pids.items() if is_alive(pid)]
+        # To be killed is not yet to be gone.
+        assert wait_until_gone(set(pids.values()), seconds=5.0) == {}
 
 
 async def test_a_child_that_leaves_the_group_does_not_hold_up_the_end() -> None:
