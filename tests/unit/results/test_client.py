@@ -13,7 +13,7 @@ from proctor.adapters.clickhouse.answers import ClickHouseError
 from proctor.adapters.clickhouse.client import Client, open_client
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.session import HttpSession
-from proctor.errors import Retryable
+from proctor.errors import DiskFull, Retryable
 
 PASSWORD = "pä:55 wörd\n"
 
@@ -78,4 +78,14 @@ async def test_an_answer_that_breaks_off_is_none(end: bytes, kind: type[Exceptio
             await client.rows("SELECT 1")
     async with serve(answer) as (endpoint, _):
         with pytest.raises(kind, match=said):
+            await HttpSession(endpoint).fetch("SELECT 1")
+
+
+async def test_words_in_rows_are_no_error() -> None:
+    """S21, P30: an agent that filled its disk says so in its record, which is read like any other."""
+    said = "No space left on device"
+    async with serve(f'["{said}"]\n'.encode()) as (endpoint, _):
+        assert await HttpSession(endpoint).fetch("SELECT reason FROM attempts") == [(said,)]
+    async with serve(said.encode(), status=500, code="243") as (endpoint, _):
+        with pytest.raises(DiskFull):
             await HttpSession(endpoint).fetch("SELECT 1")

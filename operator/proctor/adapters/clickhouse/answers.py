@@ -65,7 +65,7 @@ def check_answer(what: str, status: int, code: str, body: bytes) -> None:
         Retryable: the same request may succeed later.
         ClickHouseError: it never will.
     """
-    if status != HTTPStatus.OK or code:
+    if _is_error(status, code):
         raise _build_error(what, status, int(code) if code.isdigit() else None, body)
 
 
@@ -80,9 +80,16 @@ def read_rows(what: str, body: bytes) -> list[Row]:
         raise Retryable(f"{what}: the answer broke off in the middle") from e
 
 
-def tells_full_disk(code: str, body: bytes) -> bool:
-    """Tell whether an error says that ClickHouse's disk has no room: whoever makes some gets the same rows."""
-    return code == str(_NO_SPACE) or _FULL in body
+def tells_full_disk(status: int, code: str, body: bytes) -> bool:
+    """Tell whether an error says that ClickHouse's disk has no room: whoever makes some gets the same rows.
+
+    Rows may hold any words, those of an agent that filled its own disk too.
+    """
+    return _is_error(status, code) and (code == str(_NO_SPACE) or _FULL in body)
+
+
+def _is_error(status: int, code: str) -> bool:
+    return status != HTTPStatus.OK or bool(code)
 
 
 def _build_error(what: str, status: int, code: int | None, body: bytes) -> Retryable | ClickHouseError:

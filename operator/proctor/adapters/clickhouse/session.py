@@ -92,7 +92,7 @@ class HttpSession:
                 if connection.sock is not None:
                     connection.sock.shutdown(socket.SHUT_RDWR)
             connection.close()
-        if tells_full_disk(code, body):
+        if tells_full_disk(status, code, body):
             raise DiskFull(self._name(sql))
         check_answer(self._name(sql), status, code, body)
         return body
