@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -130,7 +130,8 @@ def test_s9_s10_s11_a_cell_reaches_the_gateway_alone(arena: Arena) -> None:
 def test_s10_a_server_reaches_its_dataset_alone(arena: Arena) -> None:
     """S10: a toolbox reaches where datasets are served, and neither gateway, API server, names nor anything else."""
     field = arena.field
-    deployment, _ = build_toolbox(field.run, Part(server=0, scenario=0), DATASET)
+    dataset = replace(DATASET, host=arena.world, port=8200, closed=(f"{arena.api}:443",))
+    deployment, _ = build_toolbox(field.run, Part(server=0, scenario=0), dataset)
     template = deployment["spec"]["template"]
     pod = {
         "apiVersion": "v1",
