@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from cluster.kubectl import Kubectl
 from proctor.manifests.names import Role
+from proctor.manifests.policies import Pods, Ports, Surroundings, Way
 from proctor.manifests.scope import Images
 from proctor.manifests.toolbox import Part, build_provision, build_toolbox
 from support.kube_objects import DATASET, HTTP, STDIO
-from support.live_run import Field, open_field
+from support.live_run import Field, listening, open_field
 
 pytestmark = pytest.mark.cluster
 
@@ -21,9 +22,17 @@ _SERVER = 'echo "said aside by $$" >&2; echo "{\\"process\\": $$, \\"words\\": \
 _WORDS = "$(PATH) costs $5"
 _HOOK = 'echo "said aside" >&2; echo chatter; echo "{\\"url\\": \\"$PROCTOR_SERVER_URL\\"}"; exit 3'
 _CLIENT = """
-import json, socket
+import json, socket, time
+def dial(port):
+    until = time.monotonic() + 90
+    while True:
+        try:
+            return socket.create_connection((HOST[port], 8080), timeout=60)
+        except OSError:
+            if time.monotonic() > until: raise
+            time.sleep(0.2)
 def ask(port, *words):
-    with socket.create_connection((HOST[port], 8080), timeout=60) as one:
+    with dial(port) as one:
         for word in words: one.sendall(word.encode() + b"\\n")
         one.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: one.recv(65536), b"")).decode().splitlines()
@@ -49,10 +58,15 @@ def scene(kubectl: Kubectl, images: Images) -> Iterator[Scene]:
     shell = ["/bin/busybox", "sh", "-c"]
     server = STDIO | {"stdio": {"image": images.sandbox, "command": [*shell, _SERVER, "sh", _WORDS]}}
     hook = HTTP | {"provision": {"image": images.sandbox, "command": [*shell, _HOOK]}}
-    with open_field(kubectl, images, servers=[server, hook]) as field:
-        field.prepare()
-        toolbox = build_toolbox(field.run, Part(server=0, scenario=0), DATASET)
-        provision = build_provision(field.run, Part(server=1, scenario=0), DATASET, "http://10.0.0.1:9000")
+    with open_field(kubectl, images, servers=[server, hook]) as field, open_field(kubectl, images) as store:
+        store.ground()
+        store.create(store.plain("store", listening(8200)))
+        pods = Pods(namespace=store.run.namespace, labels={"app": "store"})
+        way = Way(to=(pods,), ports=(Ports(first=8200),))
+        field.prepare(Surroundings(operator=pods, store=(), datasets=(way,), seeding=(), api_server=()))
+        dataset = replace(DATASET, host=store.address("store"), port=8200)
+        toolbox = build_toolbox(field.run, Part(server=0, scenario=0), dataset)
+        provision = build_provision(field.run, Part(server=1, scenario=0), dataset, "http://10.0.0.1:9000")
         field.create(*toolbox, *provision)
         hosts = {name: field.service_address(made[1]) for name, made in (("server", toolbox), ("hook", provision))}
         for role in (Role.TOOLBOX, Role.PROVISION):
