@@ -102,7 +102,7 @@ $(VENV)/.npm: tests/npm/package.json $(VENV)/.dev
 
 # Its package is unpacked, not installed: that needs no root, and starts no server.
 $(VENV)/.prometheus: $(VENV)/.dev
-	@command -v prometheus promtool >/dev/null || { mkdir -p $(VENV)/prometheus && cd $(VENV)/prometheus \
+	@command -v prometheus promtool >/dev/null || { mkdir -p $(VENV)/prometheus && cd $(VENV)/prometheus && apt-get update -qq \
 	  && apt-get download -qq -o APT::Sandbox::User=root prometheus && dpkg-deb -x prometheus_*.deb . && rm prometheus_*.deb; } \
 	  || { echo 'alerts and dashboards are tested in Prometheus: install it (Debian: apt-get install prometheus)' >&2; exit 1; }
 	@touch $@
