@@ -148,7 +148,7 @@ async def _seed_in_house(
         answer=_read_text(folder / ANSWER_FILE),
         seed=ref.seed,
         anchor=mount.children.anchor,
-        volume=str(ref.volume),
+        volume=ref.volume,
     )
     try:
         record = await house.seed(order, say)

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
+from decimal import Decimal
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ class SeedOrderTexts(NamedTuple):
     answer: str | None
     seed: int
     anchor: datetime
-    volume: str
+    volume: Decimal
 
 
 class Served(NamedTuple):
@@ -78,7 +79,7 @@ class HouseClient:
             Retryable: the house went away, or says that another try may help.
             Terminal: it says that none can.
         """
-        body = order._asdict() | {"anchor": format_instant(order.anchor)}
+        body = order._asdict() | {"anchor": format_instant(order.anchor), "volume": str(order.volume)}
         async with self._ask("POST", "/datasets", body) as response:
             async for line in _lines(response):
                 if "record" in line:

@@ -18,13 +18,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.adapters.clickhouse.datasets import Progress
+from proctor.adapters.clickhouse.house import SeedOrderTexts
 from proctor.api.fields import Instant
 from proctor.core.digests import canonical_json
 from proctor.core.scenarios.document import MAX_DOCUMENT_BYTES, Slug
 from proctor.core.seeding.record import DatasetRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable
 from proctor.local.engine import Known
-from proctor.local.house.house import House, Wanted
+from proctor.local.house.house import House
 from proctor.local.house.ledger import DatasetHash, UserName
 
 _MAX_BODY = 4 * MAX_DOCUMENT_BYTES
@@ -103,7 +104,7 @@ class _Doors:
 
     async def seed(self, request: Request) -> Response:
         asked = await _parse(request, _SeedRequest)
-        return StreamingResponse(self._seeding(Wanted(**dict(asked))), media_type="application/x-ndjson")
+        return StreamingResponse(self._seeding(SeedOrderTexts(**dict(asked))), media_type="application/x-ndjson")
 
     async def serve(self, request: Request) -> Response:
         asked = await _parse(request, _ServeRequest)
@@ -115,7 +116,7 @@ class _Doors:
         await self._house.drop(request.path_params["user"])
         return Response(status_code=HTTPStatus.NO_CONTENT)
 
-    async def _seeding(self, wanted: Wanted) -> AsyncIterator[bytes]:
+    async def _seeding(self, wanted: SeedOrderTexts) -> AsyncIterator[bytes]:
         """Build a dataset, and say all along that it goes on; whoever leaves stops it, and may come back."""
         news: asyncio.Queue[Progress | None] = asyncio.Queue()
         task = asyncio.create_task(self._house.seed(wanted, news.put_nowait))

@@ -9,12 +9,11 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from proctor.adapters.clickhouse.house import SeedOrderTexts
 from proctor.clock import Clock, utc_now
 from proctor.core.seeding.identity import RECIPE_FILE
 from proctor.core.seeding.record import DatasetRecord
@@ -34,27 +33,6 @@ if TYPE_CHECKING:
 _SEEDINGS_AT_ONCE = 2
 _SWEEP_SECONDS = 30.0
 _MAX_THREADS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """A dataset that somebody wants, with its documents as text.
-
-    Attributes:
-        scenario: the scenario's name, for people.
-        recipe: recipe.yaml.
-        answer: answer.yaml; None if no facts are wanted.
-        seed: the seed.
-        anchor: the anchor.
-        volume: the share of the background's rows.
-    """
-
-    scenario: str
-    recipe: str
-    answer: str | None
-    seed: int
-    anchor: datetime
-    volume: Decimal
 
 
 class House:
@@ -114,7 +92,7 @@ class House:
             await self._changed.wait()
         return self._results.message
 
-    async def seed(self, wanted: Wanted, on_progress: OnProgress) -> DatasetRecord:
+    async def seed(self, wanted: SeedOrderTexts, on_progress: OnProgress) -> DatasetRecord:
         """Return a dataset's record, building what is missing.
 
         Raises:
@@ -266,7 +244,7 @@ class House:
             await asyncio.sleep(_SWEEP_SECONDS)
 
 
-def _write_documents(folder: Path, wanted: Wanted) -> None:
+def _write_documents(folder: Path, wanted: SeedOrderTexts) -> None:
     try:
         folder.mkdir(parents=True)
         (folder / RECIPE_FILE).write_text(wanted.recipe, "utf-8")
