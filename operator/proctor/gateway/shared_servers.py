@@ -14,6 +14,8 @@ from proctor.adapters.mcp.limits import McpLimits
 from proctor.errors import Terminal
 
 _POLL_SECONDS = 0.1
+_LOOK_SECONDS = 1.0
+"""A server that is too busy to answer in this time is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,9 @@ class SharedServers:
         key = (shared.command.server, shared.dataset.database)
         async with self._locks.setdefault(key, asyncio.Lock()):
             running = self._running.get(key)
-            if running is not None and running[0].exit_code() is None:
-                return running[1]
             if running is not None:
+                if await _is_up(shared, *running):
+                    return running[1]
                 await running[0].terminate()
             launched, address = await self._launcher.launch_http(shared.command, shared.dataset, port=shared.port)
             try:
@@ -84,10 +86,8 @@ class SharedServers:
 
     async def _wait(self, shared: SharedServer, launched: LaunchedServer, address: HttpAddress) -> None:
         """Wait until it speaks HTTP; that a port is open says little where a forwarder stands before it."""
-        transport = httpx.AsyncHTTPTransport(uds=address.socket, verify=False)
-        client = httpx.AsyncClient(transport=transport, base_url=address.base_url, timeout=5, trust_env=False)
         server = shared.command.server
-        async with client:
+        async with _open_client(address, seconds=5) as client:
             try:
                 async with asyncio.timeout(self._limits.start_seconds):
                     while not await _answers(client, shared.path):
@@ -97,6 +97,25 @@ class SharedServers:
             except TimeoutError as e:
                 limit = self._limits.start_seconds
                 raise Terminal(f"server {server!r}: nothing answers on port {shared.port} within {limit:g} s") from e
+
+
+async def _is_up(shared: SharedServer, launched: LaunchedServer, address: HttpAddress) -> bool:
+    """Whether a server that was started still runs; its connections end a moment before its exit is known."""
+    if launched.exit_code() is not None:
+        return False
+    async with _open_client(address, seconds=_LOOK_SECONDS) as client:
+        try:
+            await client.head(shared.path)
+        except httpx.TimeoutException:
+            return True
+        except httpx.HTTPError:
+            await explain_exit(launched)
+    return launched.exit_code() is None
+
+
+def _open_client(address: HttpAddress, *, seconds: float) -> httpx.AsyncClient:
+    transport = httpx.AsyncHTTPTransport(uds=address.socket, verify=False)
+    return httpx.AsyncClient(transport=transport, base_url=address.base_url, timeout=seconds, trust_env=False)
 
 
 async def _answers(client: httpx.AsyncClient, path: str) -> bool:

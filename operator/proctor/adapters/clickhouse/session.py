@@ -81,17 +81,13 @@ class HttpSession:
         return read_rows(self._name(sql), await self._send(sql, settings or {}, FORM))
 
     async def _send(self, sql: str, settings: Settings, form: str) -> bytes:
-        connection = self._connect()
+        statement = _Statement(self._connect())
         try:
-            status, code, body = await asyncio.to_thread(self._exchange, connection, sql, settings, form)
+            status, code, body = await asyncio.to_thread(statement.exchange, *self._word(sql, settings, form))
         except (OSError, http.client.HTTPException) as error:
             raise Retryable(f"{self._name(sql)}: no answer: {error}") from error
         finally:
-            # A task that is cancelled leaves its thread reading: without a socket it ends at once.
-            with contextlib.suppress(OSError):
-                if connection.sock is not None:
-                    connection.sock.shutdown(socket.SHUT_RDWR)
-            connection.close()
+            statement.give_up()
         if tells_full_disk(status, code, body):
             raise DiskFull(self._name(sql))
         check_answer(self._name(sql), status, code, body)
@@ -106,11 +102,33 @@ class HttpSession:
             return http.client.HTTPSConnection(*place, timeout=_STATEMENT_SECONDS, context=ssl.create_default_context())
         return http.client.HTTPConnection(*place, timeout=_STATEMENT_SECONDS)
 
-    def _exchange(
-        self, connection: http.client.HTTPConnection, sql: str, settings: Settings, form: str
-    ) -> tuple[int, str, bytes]:
+    def _word(self, sql: str, settings: Settings, form: str) -> tuple[str, bytes, dict[str, str]]:
         query = urlencode({"database": self._endpoint.database, "default_format": form, **_COMMON, **settings})
-        headers = {"Authorization": self._endpoint.authorization}
-        connection.request("POST", f"/?{query}", body=sql.encode(), headers=headers)
-        response = connection.getresponse()
-        return response.status, response.headers.get("X-ClickHouse-Exception-Code", ""), response.read()
+        return f"/?{query}", sql.encode(), {"Authorization": self._endpoint.authorization}
+
+
+class _Statement:
+    """One statement on a connection of its own: a thread waits for the answer, another may give it up."""
+
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self._connection = connection
+        self._is_given_up = False
+
+    def exchange(self, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[int, str, bytes]:
+        """Send it, and return status, exception code and answer."""
+        with contextlib.closing(self._connection) as connection:
+            connection.connect()
+            # Looked at once there is a socket, and set before one is looked for: one of the two threads sees the other.
+            if self._is_given_up:
+                raise ConnectionAbortedError
+            connection.request("POST", path, body=body, headers=dict(headers))
+            response = connection.getresponse()
+            return response.status, response.headers.get("X-ClickHouse-Exception-Code", ""), response.read()
+
+    def give_up(self) -> None:
+        """End the thread's wait, if it still waits."""
+        self._is_given_up = True
+        sock = self._connection.sock
+        with contextlib.suppress(OSError):
+            if sock is not None:
+                sock.shutdown(socket.SHUT_RDWR)
