@@ -72,6 +72,23 @@ async def test_batches_reach_the_store_in_order_and_leave_no_file(tmp_path: Path
     assert spooled(tmp_path) == []
 
 
+async def test_what_is_being_stored_hurries_nothing(tmp_path: Path) -> None:
+    """M-D6: a write begins early for what waits, not for what an earlier write has taken from the same file."""
+    store, key = MemoryStore(), make_key()
+    first, second = make_batch(key), make_batch(key, seq=2)
+    patient = SpoolLimits(linger_seconds=3600, batch_bytes=len(encode_batch(first)) + 1)
+    async with running(store, tmp_path, patient) as writer:
+        writer.submit(first)
+        writer.submit(second)
+        await store.tried.wait()
+        writer.submit(make_batch(key, seq=3))
+        assert writer.untaken_bytes < patient.batch_bytes
+        while store.sequence(key) != [1, 2]:
+            await asyncio.sleep(0)
+        assert writer.waiting_batches == 1
+    assert [len(batch.events) for batch in store.batches] == [2, 1]
+
+
 async def test_nothing_submitted_is_settled_at_once(tmp_path: Path) -> None:
     """M-D6: an attempt without rows waits for nothing."""
     async with running(MemoryStore(), tmp_path) as writer:

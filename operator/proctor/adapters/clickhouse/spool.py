@@ -87,6 +87,7 @@ class SpooledWriter:
         self._newest: dict[AttemptKey, int] = {}  # the number of the newest unstored batch of an attempt
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._known_digests: OrderedDict[str, None] = OrderedDict()
+        self._position = 0  # in the oldest file: a write has taken what lies before it
         self._linger = self._limits.linger_seconds
         self._has_work = asyncio.Event()
         self._is_urgent = asyncio.Event()
@@ -124,7 +125,7 @@ class SpooledWriter:
         self._files.append(encode_batch(batch))
         self._count([batch])
         self._has_work.set()
-        if self._files.waiting_bytes >= self._limits.batch_bytes:
+        if self.untaken_bytes >= self._limits.batch_bytes:
             self._is_urgent.set()
 
     async def settled(self, key: AttemptKey) -> None:
@@ -146,6 +147,11 @@ class SpooledWriter:
     def waiting_batches(self) -> int:
         """How many batches the store has not acknowledged yet."""
         return self._submitted - self._stored
+
+    @property
+    def untaken_bytes(self) -> int:
+        """How much waits that no write has begun with."""
+        return self._files.waiting_bytes - self._position
 
     async def close(self, *, patience_seconds: float = 10.0) -> None:
         """Store what waits if the store answers in time, and let go of the folder; the rest waits for the next start.
@@ -182,20 +188,20 @@ class SpooledWriter:
             self._fail(Terminal(f"spool: reading back failed: {error.strerror}"))
 
     async def _flush(self) -> None:
-        position, is_damaged = 0, False
-        while stretch := await self._next_stretch(position):
+        is_damaged = False
+        while stretch := await self._next_stretch():
             read = await asyncio.to_thread(read_stretch, stretch)
+            self._position, is_damaged = stretch.end, is_damaged or read.is_damaged
             if not await self._store_all(read):
                 return
             self._acknowledge(read)
-            position, is_damaged = stretch.end, is_damaged or read.is_damaged
             if self._files.is_finished(stretch):
                 self._files.discard(stretch.path, is_damaged=is_damaged)
-                position, is_damaged = 0, False
+                self._position, is_damaged = 0, False
 
-    async def _next_stretch(self, position: int) -> Stretch | None:
+    async def _next_stretch(self) -> Stretch | None:
         """Wait for something to store; None once there is nothing left and nothing more will come."""
-        while not self._files.oldest(position):
+        while not self._files.oldest(self._position):
             if self._is_closing.is_set():
                 return None
             self._has_work.clear()
@@ -204,7 +210,7 @@ class SpooledWriter:
             await asyncio.wait_for(self._is_urgent.wait(), self._linger)
         if not self._is_closing.is_set():
             self._is_urgent.clear()
-        return self._files.oldest(position)
+        return self._files.oldest(self._position)
 
     async def _store_all(self, read: ReadStretch) -> bool:
         """Write until the store acknowledges; False if this writer is closed before."""
