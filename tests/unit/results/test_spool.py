@@ -81,10 +81,9 @@ async def test_what_is_being_stored_hurries_nothing(tmp_path: Path) -> None:
         writer.submit(first)
         writer.submit(second)
         await store.tried.wait()
-        writer.submit(make_batch(key, seq=3))
+        writer.submit(make_batch(make_key(replicate=2)))
         assert writer.untaken_bytes < patient.batch_bytes
-        while store.sequence(key) != [1, 2]:
-            await asyncio.sleep(0)
+        await writer.settled(key)
         assert writer.waiting_batches == 1
     assert [len(batch.events) for batch in store.batches] == [2, 1]
 
