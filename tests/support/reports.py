@@ -15,7 +15,7 @@ from proctor.core.ids import Arm, AttemptKey, CellKey
 from proctor.core.reports.page import CellTrajectory, Fact, JudgeFacts, MarkFacts, RunFacts
 from proctor.core.stats.tools import summarise_tools
 from proctor.core.trajectory.events import Event, EventKind, Status
-from proctor.reconcile.run_page import StoredParts, build_run_facts
+from proctor.reconcile.run_page import StoredParts, add_stored, build_run_facts
 from support.finished_runs import FinishedRun, Play, make_finished_run, play_alike, suite_of
 
 HOSTILE = (
@@ -37,7 +37,8 @@ def gather(run: FinishedRun, **changes: Any) -> RunFacts:
             trajectories[record.key.cell] = CellTrajectory(record=record, events=tuple(events[record.key]))
     tools = summarise_tools((cell, one.events) for cell, one in trajectories.items())
     parts = StoredParts(trajectories=trajectories, bodies=bodies, tools=tools)
-    return replace(build_run_facts(run.run, run.suite, run.cells, parts, version="1.2.3"), **changes)
+    facts = build_run_facts(run.run, run.suite, run.cells, version="1.2.3")
+    return replace(add_stored(facts, parts), **changes)
 
 
 def make_facts(data_dir: Path, *, cells: int = 12, play: Play = play_alike, **suite: Any) -> RunFacts:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib.metadata import version
 from pathlib import Path
 
 from proctor.bootstrap.run_parts import choose_cells, no_collecting, read_parts
 from proctor.core.reports.page import RunFacts, render_page
 from proctor.local.durable import write_atomic
+from proctor.local.forks import spread_over_forks
 from proctor.local.reading import open_stored_run
 from proctor.local.rundir import RunDir
-from proctor.reconcile.run_page import build_run_facts
+from proctor.reconcile.run_page import add_stored, build_run_facts
 
 PAGE_NAME = "report.html"
 
@@ -34,13 +36,19 @@ async def write_page(
     path = output or directory.path / PAGE_NAME
     with no_collecting():
         facts = await read_facts(directory, data_dir, clickhouse_url=clickhouse_url)
-        write_atomic(path, render_page(facts).encode("utf-8", "replace"))
+        write_atomic(path, render_page(facts, spread=spread_over_forks).encode("utf-8", "replace"))
     return path
 
 
 async def read_facts(directory: RunDir, data_dir: Path, *, clickhouse_url: str | None = None) -> RunFacts:
     """Return what a run's page shows; arguments and errors as for `write_page`."""
     run, cells = directory.read_whole()
-    async with open_stored_run(data_dir, run.metadata.uid or "", clickhouse_url=clickhouse_url) as stored:
-        parts = await read_parts(stored, choose_cells(cells))
-    return build_run_facts(run, directory.read_suite(), cells, parts, version=version("proctor"))
+    suite = directory.read_suite()
+    # What takes no store is done while the store starts and looks for the first rows.
+    building = asyncio.create_task(asyncio.to_thread(build_run_facts, run, suite, cells, version=version("proctor")))
+    try:
+        async with open_stored_run(data_dir, run.metadata.uid or "", clickhouse_url=clickhouse_url) as stored:
+            parts = await read_parts(stored, choose_cells(cells))
+    finally:
+        facts = await building
+    return add_stored(facts, parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -47,15 +47,14 @@ class StoredParts:
 
 
 def build_run_facts(
-    run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], stored: StoredParts, *, version: str
+    run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, version: str
 ) -> RunFacts:
-    """Return what a run's page shows.
+    """Return what a run's page shows, but for what the results store has.
 
     Args:
         run: with its last status; verdict and controls are taken from it, never made anew.
         suite: as the run froze it.
         cells: as run.json has them.
-        stored: what the results store has.
         version: of Proctor.
     """
     status, gate = run.status, suite.gate
@@ -76,15 +75,18 @@ def build_run_facts(
         controls=_pair_controls(facts),
         judge=_describe_judge(status.judge),
         cells=facts,
-        tools=stored.tools,
-        trajectories=stored.trajectories,
-        bodies=stored.bodies,
-        whole=stored.whole,
         notes=tuple(condition.message for condition in status.conditions if condition.reason == WAIVED),
         identity=tuple(_identify(run, suite, version)),
         started=status.started,
         ended=status.ended,
         version=version,
+    )
+
+
+def add_stored(facts: RunFacts, stored: StoredParts) -> RunFacts:
+    """Return the same with what the results store has."""
+    return replace(
+        facts, tools=stored.tools, trajectories=stored.trajectories, bodies=stored.bodies, whole=stored.whole
     )
 
 

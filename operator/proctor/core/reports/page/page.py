@@ -15,7 +15,7 @@ from proctor.core.reports.inert import make_inert
 from proctor.core.reports.page import numbers, plots, sections
 from proctor.core.reports.page.advice import advise
 from proctor.core.reports.page.facts import CellFacts, RunFacts
-from proctor.core.reports.page.shards import CELLS_PER_SHARD, Shard, pack, pack_cells
+from proctor.core.reports.page.shards import CELLS_PER_SHARD, Shard, Spread, pack, pack_cells
 
 _PACKAGE = "proctor.core.reports.page"
 _POLICY = (
@@ -24,11 +24,12 @@ _POLICY = (
 )
 
 
-def render_page(run: RunFacts) -> str:
+def render_page(run: RunFacts, *, spread: Spread = map) -> str:
     """Return a run's page.
 
     Args:
         run: what there is to show; any text in it may be hostile.
+        spread: as for `pack_cells`.
     """
     script, style = _read_asset("report.js"), _read_asset("report.css")
     difference_axis, differences = sections.tabulate_differences(run)
@@ -53,7 +54,7 @@ def render_page(run: RunFacts) -> str:
             total_tokens=sum(cell.tokens for cell in run.cells),
             total_usd=_total_usd(run),
             index=Shard(-1, pack(_index(run))),
-            shards=pack_cells(run),
+            shards=pack_cells(run, spread=spread),
             numbers=numbers,
             width=plots.WIDTH,
             height=plots.HEIGHT,

@@ -7,14 +7,17 @@ and never the page's size.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from proctor.core.reports.page.facts import CellFacts, RunFacts
 from proctor.core.reports.page.payload import Cut, describe_cell
+
+Spread = Callable[[Callable[[int], str], Sequence[int]], Iterable[str]]
+"""Like `map`: applies a function to numbers, in whatever processes, and returns the results in order."""
 
 CELLS_PER_SHARD = 8
 SIGNS_PER_CELL = 7_000
@@ -58,10 +61,21 @@ class Shard:
     packed: str
 
 
-def pack_cells(run: RunFacts) -> tuple[Shard, ...]:
-    """Return all cells of a run, `CELLS_PER_SHARD` in each shard, in order."""
-    packing = _THOROUGH if len(run.cells) <= _FEW_CELLS else _FAST
-    return tuple(Shard(number, _pack_within(run, cells, packing)) for number, cells in enumerate(_chunks(run.cells)))
+def pack_cells(run: RunFacts, *, spread: Spread = map) -> tuple[Shard, ...]:
+    """Return all cells of a run, `CELLS_PER_SHARD` in each shard, in order.
+
+    Args:
+        run: what there is to show.
+        spread: does the work, shard by shard, where there are so many cells that it takes long.
+    """
+    chunks = tuple(_chunks(run.cells))
+    are_few = len(run.cells) <= _FEW_CELLS
+    packing = _THOROUGH if are_few else _FAST
+
+    def pack_chunk(number: int) -> str:
+        return _pack_within(run, chunks[number], packing)
+
+    return tuple(itertools.starmap(Shard, enumerate((map if are_few else spread)(pack_chunk, range(len(chunks))))))
 
 
 def _pack_within(run: RunFacts, cells: Sequence[CellFacts], packing: _Packing) -> str:
@@ -85,5 +99,5 @@ def pack(value: object, *, level: int = _LEVEL) -> str:
 
 def _chunks(cells: Sequence[CellFacts]) -> Iterator[tuple[CellFacts, ...]]:
     rest = iter(cells)
-    while chunk := tuple(islice(rest, CELLS_PER_SHARD)):
+    while chunk := tuple(itertools.islice(rest, CELLS_PER_SHARD)):
         yield chunk
