@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -34,12 +35,16 @@ def build(module: str, places: Places) -> Path:
     content = hashlib.sha256((definition + (source / "go.sum").read_text()).encode()).hexdigest()[:12]
     name, *version = found.groups()
     target = places.cache / "programs" / f"{module}-{'.'.join(version)}-{content}"
-    if not target.exists():
-        partial = target.with_name(f"{target.name}.{os.getpid()}")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        _go_build(source, partial, flags=_linker_flags(name, version))
-        partial.rename(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with (target.parent / f"{module}.lock").open("w") as lock:
+        # Tests that run side by side ask for the same program: one builds it, the others wait for it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.exists():
+            partial = target.with_name(f"{target.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            _go_build(source, partial, flags=_linker_flags(name, version))
+            partial.rename(target)
     return target
 
 
