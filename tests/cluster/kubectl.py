@@ -66,6 +66,15 @@ class Kubectl:
         """Say whether the API server serves the description by which objects are checked."""
         return self.run("get", "--raw=/openapi/v2", "--request-timeout=60s", check=False).returncode == 0
 
+    def serves(self, *definitions: str) -> bool:
+        """Say whether the API server serves what custom resource definitions define.
+
+        Not ``kubectl wait``, which gives up on an object that has no conditions yet.
+        """
+        status = [self.get("crd", name).get("status", {}) for name in definitions]
+        conditions = [{each["type"]: each["status"] for each in one.get("conditions") or []} for one in status]
+        return all(one.get("Established") == "True" for one in conditions)
+
     def admits_pods(self) -> bool:
         """Say whether the default namespace has the account that its pods run under."""
         return self.run("get", "serviceaccount", "default", "--namespace=default", check=False).returncode == 0

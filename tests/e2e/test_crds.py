@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from cluster.kubectl import Kubectl
+from cluster.steps import wait_for
 from proctor.api.generation.crds import build_run_crd, build_suite_crd
 from support.manifests import PRICE, manifest, real_model, server
 
@@ -25,7 +26,8 @@ def crds(kubectl: Kubectl) -> None:
     """The definitions as they are here; the API server refuses them if a rule costs too much."""
     options = ("--server-side", "--force-conflicts", "--field-manager=test-crds")
     kubectl.run("apply", *options, f"--filename={CRDS}")
-    kubectl.run("wait", "--for=condition=Established", "crd/evalsuites.proctor.dev", "crd/evalruns.proctor.dev")
+    names = ("evalsuites.proctor.dev", "evalruns.proctor.dev")
+    wait_for("the definitions", lambda: kubectl.serves(*names), seconds=60, hint="the API server's log")
 
 
 @pytest.fixture(scope="module")
