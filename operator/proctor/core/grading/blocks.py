@@ -80,6 +80,11 @@ _HEADINGS = PatternSet(
         ),
     ]
 )
+_REPORTS = re2.compile(
+    r"\bhealth checks?\b|\bnot (?:as|there|seen|present) (?:\w+ )?(?:before|was|were|usual|earlier)\b"
+)
+"""Words of headings that say what is told, and neither rule it out nor leave it open: "What is not as it was"."""
+
 _CLAIMING = PatternSet(
     [
         (
@@ -105,7 +110,7 @@ _RULE = re2.compile(r"^[ \t|:=_*-]+$")
 
 def classify_heading(text: str) -> Heading:
     """Say what a heading says; denial wins over doubt, and doubt over a claim: "not the cause", "possible causes"."""
-    found = _HEADINGS.find(text.replace("_", " "))
+    found = _HEADINGS.find(_REPORTS.sub("report", text.replace("_", " ")))
     for heading in (Heading.RULED_OUT, Heading.OPEN, Heading.CLAIM):
         if heading in found:
             return heading

@@ -110,7 +110,8 @@ def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
     readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)])
     met = _find_all(rubric, readings, read_advised(rubric, text, skip=rubric.echoes))
     fired = [name for name in rubric.negative_ids if met[name] is not None]
-    remark = _judge_care(rubric, fired) if rubric.advised else _judge_commitment(rubric, readings, met, fired)
+    states = rubric.advised or not rubric.explains
+    remark = _judge_care(rubric, fired) if states else _judge_commitment(rubric, readings, met, fired)
     marks = tuple(_mark(line, met, remark) for line in rubric.criteria)
     return Programmatic(score=score_marks(marks), checks=marks, remark=remark)
 
@@ -130,9 +131,18 @@ def _find_all(rubric: Rubric, readings: list[_Reading], advised: list[Advised]) 
 
 
 def _read(rubric: Rubric, clause: Clause) -> _Reading:
+    if not rubric.explains:
+        clause = _as_report(clause)
     labels = rubric.clauses.find(clause.text)
     suspects = sum(f"subject:{name}" in labels for name in rubric.suspect_ids)
     return _Reading(clause, labels, suspects)
+
+
+def _as_report(clause: Clause) -> Clause:
+    """Read a clause where no cause is asked for: "healthy" denies nothing, and what follows an "if" is not said."""
+    if clause.conditional:
+        return replace(clause, force=Force.CONSIDERED, proposing=False, dismissing=False)
+    return replace(clause, force=Force.ASSERTED) if clause.well else clause
 
 
 def _retract(readings: list[_Reading]) -> list[_Reading]:
@@ -164,7 +174,7 @@ def _takes_back(reading: _Reading) -> bool:
 def _find(line: Criterion, rubric: Rubric, readings: list[_Reading]) -> str | None:
     """Return the words that meet a criterion; None if none do."""
     if line.polarity is Polarity.NEGATIVE:
-        return _find_blame(line, readings, _CLAIMED) or _find_saying(line, readings)
+        return _find_blame(line, readings, _CLAIMED) or _find_saying(line, readings) or _find_urging(line, readings)
     own = [reading for reading in readings if _states(line, reading)]
     return (
         _find_blame(line, own, _ASSERTED)
@@ -209,6 +219,16 @@ def _find_saying(line: Criterion, readings: Iterable[_Reading]) -> str | None:
             if strict and reading.clause.negated:
                 continue
             return reading.clause.text
+    return None
+
+
+def _find_urging(line: Criterion, readings: Iterable[_Reading]) -> str | None:
+    """A clause that wants it: says so, recommends it, or says that it may have to be."""
+    for reading in readings:
+        clause = reading.clause
+        wants = clause.force in _CLAIMED or clause.proposing
+        if wants and not clause.negated and f"urges:{line.id}" in reading.labels:
+            return clause.text
     return None
 
 
@@ -292,7 +312,9 @@ def _judge_commitment(rubric: Rubric, readings: list[_Reading], met: dict[str, s
 
 
 def _judge_care(rubric: Rubric, fired: list[str]) -> str:
-    """Say why advice as a whole earns nothing: it does away with too much that must be kept. Empty if it does not."""
+    """Say why advice or a report as a whole earns nothing: too much in it does harm. Empty if it does not."""
+    if len(fired) > rubric.most_blamed and not rubric.advised:
+        return f"it says {len(fired)} things that are not so: {', '.join(fired)}"
     if len(fired) > rubric.most_blamed:
         return f"it does away with {len(fired)} things that must be kept: {', '.join(fired)}"
     return ""
@@ -350,8 +372,7 @@ def _listed_alike(rubric: Rubric, readings: list[_Reading]) -> list[str]:
 def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
     words = met[line.id]
     if line.polarity is Polarity.NEGATIVE:
-        advised = line.cuts or line.sweeps
-        spared, harmed = ("is spared", "does away with it") if advised else ("is not blamed", "blames it")
+        spared, harmed = _verdicts(line)
         why = spared if words is None else f"{harmed}: {_quoted(words)}"
         return Mark(line.id, line.weight, line.polarity, words is None, why)
     if words is None:
@@ -363,6 +384,13 @@ def _mark(line: Criterion, met: dict[str, str | None], remark: str) -> Mark:
             line.id, line.weight, line.polarity, satisfied=False, why=f"counts only with {' or '.join(line.needs)}"
         )
     return Mark(line.id, line.weight, line.polarity, satisfied=True, why=f"says: {_quoted(words)}")
+
+
+def _verdicts(line: Criterion) -> tuple[str, str]:
+    """Return how it is put that an answer keeps clear of a negative criterion, and that it does not."""
+    if line.cuts or line.sweeps:
+        return "is spared", "does away with it"
+    return ("is not blamed", "blames it") if line.blames else ("is not said", "says")
 
 
 def _quoted(words: str) -> str:

@@ -7,7 +7,7 @@ A clause is cut where its negation ends: at "but", "rather than", ", not", ", wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import re2
@@ -27,6 +27,8 @@ _CONFIRMED = re2.compile(
 _NUMBERED = re2.compile(r"^[1-9]\)$")
 """Items of a list within a sentence."""
 
+_CONDITION = re2.compile(r"\b(?:if|unless)\b|^should (?:it|the|this|that|they)\b")
+_DENYING = frozenset({Cue.DENIES, Cue.WELL})
 _MAX_CLAUSES = 4000
 _DENIERS = frozenset({"not", "neither", "nor", "rather", "instead", "unlike", "besides"})
 _MAX_HEADLESS_WORDS = 14
@@ -53,6 +55,9 @@ class Clause:
         dismissing: whether it rules out what it speaks of.
         refusing: whether it says that the cause is not known.
         listing: whether it only strings names together, and states nothing.
+        well: whether it is denied only because it says that its subject is well.
+        conditional: whether its sentence has put it under a condition: "if it recurs, …".
+        proposing: whether it is considered only because it recommends what it says.
         sentence: number of its sentence in the answer.
         block: number of its block.
     """
@@ -63,6 +68,9 @@ class Clause:
     dismissing: bool
     refusing: bool
     listing: bool
+    well: bool
+    conditional: bool
+    proposing: bool
     sentence: int
     block: int
 
@@ -111,6 +119,10 @@ _RELATIVES = frozenset(
         "neither",
         "nor",
         "none",
+        "no",
+        "nothing",
+        "nobody",
+        "without",
         "who",
         "unrelated",
         "independent",
@@ -175,8 +187,11 @@ def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
                 heading = Heading.PLAIN if inline is Heading.CLAIM else inline
             leads = block.leads and position == 0
             claiming = leads or inline is Heading.CLAIM
+            conditional = False
             for piece in [words] if block.row else _statements(words, leads=leads, claiming=claiming):
-                clauses.append(_weigh(piece, _context(heading, inline, words), sentence, number))
+                conditional = conditional or _CONDITION.search(piece) is not None
+                clause = _weigh(piece, _context(heading, inline, words), sentence, number)
+                clauses.append(replace(clause, conditional=conditional))
                 if len(clauses) >= _MAX_CLAUSES:
                     return clauses
     return clauses
@@ -254,7 +269,7 @@ def _carry_on(text: str, said: str, *, headless: bool, claiming: bool) -> str:
 def _head_of_denial(text: str) -> str:
     """``the root cause is`` of "the root cause is not the CDN": what "but …" goes on with."""
     cues = find_cues(text)
-    if Cue.DENIES not in cues or not (Cue.CLAIMS in cues or text.startswith(("it ", "it's ", "this "))):
+    if not cues & _DENYING or not (Cue.CLAIMS in cues or text.startswith(("it ", "it's ", "this "))):
         return ""
     return CLAIM_HEAD
 
@@ -325,6 +340,9 @@ def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
         and (denied_above or force is Force.DENIED or Cue.DISMISSES in cues),
         refusing=Cue.REFUSES in cues,
         listing=_is_listing(text),
+        well=force is Force.DENIED and not denied_above and Cue.DENIES not in cues,
+        conditional=False,
+        proposing=force is Force.CONSIDERED and Cue.CONSIDERS not in cues,
         sentence=sentence,
         block=block,
     )
@@ -346,11 +364,11 @@ def _is_listing(text: str) -> bool:
 
 
 def _force(cues: frozenset[str]) -> Force:
-    if Cue.CONSIDERS in cues:
+    if cues & {Cue.CONSIDERS, Cue.PROPOSES}:
         return Force.CONSIDERED
     if Cue.OPEN in cues:
         return Force.DOUBTED
-    if Cue.DENIES in cues and (Cue.AFFIRMS not in cues or Cue.SWEEPS in cues):
+    if cues & _DENYING and (Cue.AFFIRMS not in cues or Cue.SWEEPS in cues):
         return Force.DENIED
     if Cue.DOUBTS in cues:
         return Force.DOUBTED

@@ -20,6 +20,7 @@ class Cue(StrEnum):
     """What a clause's words do to what it says."""
 
     DENIES = "denies"  # this is not so, whatever else the clause says
+    WELL = "well"  # its subject is well, and so is no cause
     NEGATES = "negates"  # some negation: its object may be anything
     FAILS = "fails"  # the negation of a failing system: "could not connect" asserts a failure
     AFFIRMS = "affirms"  # a negation of a denial: "no coincidence"
@@ -29,6 +30,7 @@ class Cue(StrEnum):
     DISMISSES = "dismisses"  # says that it matters little: enough to rule a suspect out, not to deny a cause
     DOUBTS = "doubts"  # may, might, could be
     CONSIDERS = "considers"  # whether, if, should be checked: no statement at all
+    PROPOSES = "proposes"  # recommends something: no statement either, but it wants it
     REFUSES = "refuses"  # says that the cause isn't known
     CLAIMS = "claims"  # talks of the cause
 
@@ -113,13 +115,15 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"está\w*)\b"
         ),
         r"\bnon-?caus\w+|\bnot-?caus\w+|\bno caus\w+",
-        r"\bhealthy\b|\bunaffected\b|\bworks? (?:fine|normally)\b",
         (
             r"\bnicht (?:die|der|das|verantwortlich|schuld)\b|\bkein\w* (?:ursache|grund|zusammenhang)\b|"
             r"\b(?:n'est|ne sont|n'a|n'ont) (?:pas|rien)\b|\bn'est pour rien\b|\bno (?:es|son|está|están) \w+|无关|不是"
         ),
     ),
-    Cue.NEGATES: (r"\bnot\b|n't\b|\bnever\b|\bno\b|\bwithout\b|\bnothing\b|\bnone\b|\bcannot\b|\bnicht\b|\bpas\b",),
+    Cue.WELL: (r"\bhealthy\b|\bunaffected\b|\bworks? (?:fine|normally)\b",),
+    Cue.NEGATES: (
+        r"\bnot\b|n't\b|\bnever\b|\bno\b|\bwithout\b|\bnothing\b|\bnone\b|\bcannot\b|\bnobody\b|\bnicht\b|\bpas\b",
+    ),
     Cue.FAILS: (
         (
             r"(?:\bnot|n't|\bnever|\bcannot|\bno longer|\bunable to|\bnicht) (?:[\w-]+ ){0,2}(?:connect|reach|"
@@ -133,7 +137,7 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"can|was|were|to the (?:database|db)|to p)|reachable|available|doubt|question|deploy\w*)\b"
         ),
         (
-            r"\bnot (?:just|only|merely|simply|surpris\w+|all|every|yet|once|until|before|new|deployed|"
+            r"\bnot (?:just|only|merely|simply|surpris\w+|all|every|yet|once|until|before|deployed|"
             r"retried|persisted|committed|processed|charged|placed|recorded)\b|"
             r"(?:\bnot|n't) (?:yet |already )?(?:cached|in (?:the |its |their )?cache)\b"
         ),
@@ -234,12 +238,13 @@ _CUES: dict[Cue, tuple[str, ...]] = {
         (
             r"\bnext steps?\b|\bi(?:'d| would|'ll| will) (?:check|look|investigate|verify|query|start|begin|"
             r"next|now|need|first)\b|\blet(?:'s| me| us)\b|\bworth (?:a look|checking|looking|investigating|"
-            r"verifying)\b|\brecommend\w*|\btodo\b|\bplan(?:ned|s)? to\b|\bgoing to (?:check|look|query)\b"
+            r"verifying)\b|\btodo\b|\bplan(?:ned|s)? to\b|\bgoing to (?:check|look|query)\b"
         ),
         (
             r"\b(?:i|we) (?:first |initially |at first |had )?(?:suspected|thought|assumed)\b|"
             r"\b(?:was|were|been) (?:first |initially |at first )?(?:suspected|thought|assumed|believed)\b|"
-            r"\b(?:first|initially|at first)\b.*\b(?:thought|suspected|looked like|seemed|assumed|appeared)\b|"
+            r"\b(?:first|initially|at first)\b.*\b(?:thought|suspected|looked like|seemed|assumed|"
+            r"appeared (?:to|as|like))\b|"
             r"\btempting\b|\bit (?:would be|is) easy to\b|\bone (?:might|could|may) (?:think|blame|assume|"
             r"suspect)\b|\b(?:looks?|looked|seems?|seemed|appears?|appeared) (?:like|to be) (?:the|"
             r"a) (?:\w+ )?"

@@ -8,7 +8,8 @@ from decimal import Decimal, InvalidOperation
 
 import re2
 
-from proctor.core.scenarios.answer import AnswerKey, FactType
+from proctor.core.grading.near import near_number
+from proctor.core.scenarios.answer import AnswerKey, Fact, FactType
 from proctor.errors import InvalidInput
 
 FactValues = Mapping[str, int | str | Decimal]
@@ -48,7 +49,7 @@ def fill_text(text: str, facts: Mapping[str, str]) -> str:
 
 def expand_terms(key: AnswerKey, facts: Mapping[str, str]) -> dict[str, str]:
     """Return the pattern that stands for each term and fact; a term may use facts and the terms before it."""
-    known = {name: _fact_pattern(key.facts[name].type, text) for name, text in facts.items()}
+    known = {name: _fact_pattern(key.facts[name], text) for name, text in facts.items()}
     for name, pattern in key.terms.items():
         known[name] = f"(?:{fill_pattern(pattern, known)})"
     return known
@@ -69,8 +70,10 @@ def fill_pattern(pattern: str, known: Mapping[str, str]) -> str:
     return _REFERENCE.sub(pattern_of, pattern)
 
 
-def _fact_pattern(kind: FactType, text: str) -> str:
-    match kind:
+def _fact_pattern(fact: Fact, text: str) -> str:
+    if fact.within:
+        return near_number(Decimal(text), fact.within)
+    match fact.type:
         case FactType.TEXT:
             return str(re2.escape(text.lower()))
         case FactType.DECIMAL:

@@ -42,6 +42,7 @@ class Rubric:
     Attributes:
         criteria: the rubric's lines, in order.
         most_blamed: with more negative criteria fired, an answer commits to nothing.
+        explains: whether a cause is asked for. Else the state of things is, and "healthy" is what an answer may assert.
         clauses: patterns of single clauses, labelled ``kind:criterion``.
         sentences: patterns of parts of sentences, labelled ``criterion:statement:part``.
         advised: patterns of what may be cut or kept, labelled ``kind:criterion``; None if no criterion is about advice.
@@ -55,6 +56,7 @@ class Rubric:
 
     criteria: tuple[Criterion, ...]
     most_blamed: int
+    explains: bool
     clauses: PatternSet
     sentences: PatternSet
     advised: PatternSet | None
@@ -95,6 +97,7 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
     return Rubric(
         criteria=tuple(key.criteria),
         most_blamed=key.most_blamed,
+        explains=any(line.blames for line in key.criteria if line.polarity is Polarity.POSITIVE),
         clauses=PatternSet(clauses),
         sentences=PatternSet(sentences),
         advised=PatternSet(advised) if advised else None,
@@ -109,6 +112,7 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
 
 def _clause_patterns(line: Criterion, known: dict[str, str], effect: str) -> list[tuple[str, str]]:
     found = [(f"says:{line.id}", fill_pattern(pattern, known)) for pattern in line.says]
+    found += [(f"urges:{line.id}", fill_pattern(pattern, known)) for pattern in line.urges]
     if line.blames:
         subject = "|".join(f"(?:{fill_pattern(pattern, known)})" for pattern in line.blames)
         found += [(f"blames:{line.id}", pattern) for pattern in build_blames(subject, effect)]

@@ -40,6 +40,18 @@ class Fact(Document):
     )
     type: FactType = Field(description="What the query returns.")
     about: str = Field(default="", max_length=300, description="What the fact says, for people and for the judge.")
+    within: Decimal = Field(
+        default=Decimal(0),
+        ge=0,
+        le=Decimal("0.2"),
+        description="Of a number: how far off an answer may write it, as a share. Windows and rounding differ.",
+    )
+
+    @model_validator(mode="after")
+    def _only_numbers_are_near(self) -> Self:
+        if self.within and self.type is FactType.TEXT:
+            raise ValueError("`within` is of numbers: a text is written as it is")
+        return self
 
 
 class Polarity(StrEnum):
@@ -65,6 +77,11 @@ class Criterion(Document):
         default=[], max_length=20, description="Subjects: met where the answer names one of them as the cause."
     )
     says: list[Pattern] = Field(default=[], max_length=20, description="Statements: met where a clause matches one.")
+    urges: list[Pattern] = Field(
+        default=[],
+        max_length=20,
+        description="Of a negative criterion: as `says`, and met where the answer only recommends it, or hedges it.",
+    )
     together: list[list[Pattern]] = Field(
         default=[], max_length=20, description="Statements in parts: met where one sentence holds all parts of one."
     )
@@ -102,15 +119,16 @@ class Criterion(Document):
     @model_validator(mode="after")
     def _is_complete(self) -> Self:
         looked_for = (
-            *(self.blames, self.says, self.together, self.dismisses),
+            *(self.blames, self.says, self.urges, self.together, self.dismisses),
             *(self.cuts, self.sweeps, self.keeps),
         )
         if not any(looked_for):
             raise ValueError(
-                "a criterion needs at least one of `blames`, `says`, `together`, `dismisses`, `cuts`, `sweeps`, `keeps`"
+                "a criterion needs at least one of `blames`, `says`, `urges`, `together`, `dismisses`, `cuts`, "
+                "`sweeps`, `keeps`"
             )
-        if self.unless and self.polarity is Polarity.POSITIVE:
-            raise ValueError("only a negative criterion may have `unless`")
+        if (self.unless or self.urges) and self.polarity is Polarity.POSITIVE:
+            raise ValueError("only a negative criterion may have `unless` or `urges`")
         least = _MINIMUM_SENTENCES if self.polarity is Polarity.NEGATIVE else 1
         if min(len(self.fires), len(self.silent)) < least:
             raise ValueError(f"a {self.polarity} criterion needs at least {least} sentences under `fires` and `silent`")
@@ -209,7 +227,7 @@ class AnswerKey(Document):
         for line in self.criteria:
             advised = [*line.cuts, *line.sweeps, *line.keeps, *line.spares]
             parts = [part for statement in line.together for part in statement]
-            grouped = [*line.blames, *line.says, *line.dismisses, *advised, *parts]
+            grouped = [*line.blames, *line.says, *line.urges, *line.dismisses, *advised, *parts]
             texts += [(f"criteria.{line.id}", text) for text in (*grouped, *line.fires, *line.silent)]
         texts += [(f"answers.{answer.id}", answer.text) for answer in self.answers]
         return [*texts, ("judge.truth", self.judge.truth)]
@@ -217,7 +235,8 @@ class AnswerKey(Document):
     @property
     def facts_digest(self) -> str:
         """Digest of the fact queries: a dataset's facts are stored under it, and asked anew when it changes."""
-        return digest_json({name: fact.model_dump(mode="json") for name, fact in self.facts.items()})
+        asked = {name: fact.model_dump(mode="json", exclude={"within"}) for name, fact in self.facts.items()}
+        return digest_json(asked)
 
     @property
     def rubric_digest(self) -> str:
@@ -226,6 +245,7 @@ class AnswerKey(Document):
         return digest_json(
             {
                 "facts": self.facts_digest,
+                "within": {name: str(fact.within) for name, fact in self.facts.items() if fact.within},
                 "terms": self.terms,
                 "effect": self.effect,
                 "most_blamed": self.most_blamed,
