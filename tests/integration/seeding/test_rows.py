@@ -128,6 +128,8 @@ async def test_draws_follow_their_recipe(session: HttpSession) -> None:
         "histogram": ("SELECT sum(Count) = sum(arraySum(BucketCounts)) FROM otel_metrics_histogram", (1,)),
         "omitted attribute": (("SELECT countIf(mapContains(ResourceAttributes, 'service.version')),"
         " count() > 100 FROM otel_traces WHERE ServiceName = 'store'"), ("0", 1)),
+        "metric of a whole service": (("SELECT countIf(mapContains(ResourceAttributes, 'k8s.pod.name')),"
+        " groupUniqArray(length(ResourceAttributes)) FROM otel_metrics_summary"), ("0", ["14"])),
         "never the caller": ("SELECT uniqExact(Body) > 3 FROM otel_logs WHERE Body LIKE '% on worker'", (1,)),
         "severities as spelled": ("SELECT groupUniqArray(SeverityNumber) FROM otel_logs WHERE SeverityText = 'warn'",
         ([13],)),

@@ -112,6 +112,11 @@ class Metric(Emission):
     unit: str = Field(default="", max_length=40, description="Its unit.")
     time: Moments = Field(description="The scrape's instant.")
     since: Moments | None = Field(default=None, description="When counting began; the scrape itself if left out.")
+    omit: list[AttributeKey] = Field(
+        default_factory=list,
+        max_length=16,
+        description="Resource attributes that it lacks: a number of the whole service has no pod.",
+    )
     value: Measure | None = Field(default=None, description="Of a gauge or sum: the value.")
     monotonic: bool = Field(default=True, description="Of a sum: whether it only grows.")
     temporality: Temporality = Field(default=Temporality.DELTA, description="Of a sum or histogram.")

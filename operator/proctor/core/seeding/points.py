@@ -8,7 +8,7 @@ from proctor.core.scenarios.recipe import Role
 from proctor.core.scenarios.recipe_rows import HistogramBucket, Measure, Metric, MetricKind, Temporality
 from proctor.core.seeding.scope import Scope
 from proctor.core.seeding.sources import Source, SourceBuilder
-from proctor.core.seeding.sql import quote
+from proctor.core.seeding.sql import list_strings, quote
 from proctor.errors import InvalidInput
 
 _TEMPORALITIES = {Temporality.DELTA: 1, Temporality.CUMULATIVE: 2}
@@ -25,6 +25,10 @@ def compile_metric(scope: Scope, name: str, metric: Metric, *, role: Role) -> So
     moment = builder.moment(metric.time, "time")
     since = builder.moment(metric.since, "since") if metric.since else moment
     service_rank = builder.add_resource(moment)
+    if metric.omit:
+        whole = builder.columns["ResourceAttributes"]
+        omitted = list_strings(metric.omit)
+        builder.columns["ResourceAttributes"] = f"mapFilter((key, word) -> NOT has({omitted}, key), {whole})"
     builder.columns |= {
         "ScopeName": quote(metric.scope),
         "ScopeVersion": quote(metric.scope_version),
