@@ -121,6 +121,9 @@ def test_sentences_that_were_told_are_skipped() -> None:
         ("It reads all rows without a usable index.", False),
         ("The column isn't indexed.", False),
         ("The statement does not use an index.", False),
+        ("Its objects are never freed.", False),
+        ("The heap does not come down again.", False),
+        ("A collection can't reclaim it.", False),
         ("The reader doesn't fail.", True),
         ("It is not the cache.", True),
     ],
@@ -128,3 +131,10 @@ def test_sentences_that_were_told_are_skipped() -> None:
 def test_what_a_system_does_not_do_is_no_denial(text: str, negated: bool) -> None:
     """Grading rule 3: a negation that tells of a failure, or of a state, denies nothing."""
     assert [clause.negated for clause in read_clauses(text, skip=lambda _: False)] == [negated]
+
+
+def test_a_line_that_says_the_cause_states_it() -> None:
+    """Grading rule 2: names in a row state nothing, but a cause with what it led to does."""
+    listing = "heap leak, old generation, long pauses, pods, containers, threads"
+    assert [clause.listing for clause in read_clauses(listing, skip=lambda _: False)] == [True]
+    assert [clause.listing for clause in read_clauses(f"Cause: {listing}", skip=lambda _: False)] == [False]

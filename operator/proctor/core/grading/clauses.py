@@ -351,7 +351,7 @@ def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
 def _is_listing(text: str) -> bool:
     """Names in a row, without the small words that make a statement of them."""
     words = text.split()
-    if len(words) < _LISTING_WORDS or not text.isascii() or "root cause" in text:
+    if len(words) < _LISTING_WORDS or not text.isascii() or "root cause" in text or text.startswith("cause:"):
         return False
     glue = 0
     for raw in words:

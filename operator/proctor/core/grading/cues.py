@@ -151,6 +151,10 @@ _CUES: dict[Cue, tuple[str, ...]] = {
             r"\b(?:no|without (?:an?|any)) (?:[\w-]+ ){0,3}ind(?:ex|exes|ices)\b|(?:\bnot|n't) (?:\w+ )?indexed\b|"
             r"(?:\bnot|n't|\bcannot|\bno longer) (?:have|use|using|find|exist)\w* (?:[\w-]+ ){0,3}index\b"
         ),
+        (
+            r"(?:\bnot|n't|\bnever|\bcannot|\bno longer|\bwithout) (?:[\w-]+ ){0,2}(?:free[ds]?|freeing|reclaim\w*|"
+            r"given back|giving back|evict\w*|shrink\w*|(?:come|coming|go|going) (?:back )?down)\b"
+        ),
     ),
     Cue.AFFIRMS: (
         (
