@@ -85,6 +85,9 @@ _REPORTS = re2.compile(
 )
 """Words of headings that say what is told, and neither rule it out nor leave it open: "What is not as it was"."""
 
+_TITLED = re2.compile(r"(?::|,| -+) +\S")
+"""A heading with something after its key: "Status: healthy"."""
+
 _CLAIMING = PatternSet(
     [
         (
@@ -122,16 +125,22 @@ def _claims(heading: str) -> bool:
     return bool(_CLAIMING.find(heading.replace("_", " ")))
 
 
-def read_blocks(text: str) -> list[Block]:
-    """Cut a clean answer into its blocks, in order."""
-    return list(_Reader(text.lower()).blocks())
+def read_blocks(text: str, *, titled: bool = False) -> list[Block]:
+    """Cut a clean answer into its blocks, in order.
+
+    Args:
+        text: the answer.
+        titled: whether a heading that says something ("Status: healthy") is a block too.
+    """
+    return list(_Reader(text.lower(), titled=titled).blocks())
 
 
 class _Reader:
     """Walks the lines once; holds the heading that counts, and the paragraph that is growing."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, titled: bool) -> None:
         self._lines = text.split("\n")
+        self._titled = titled
         self._heading = Heading.PLAIN
         self._of_list = False
         self._fresh = False
@@ -148,12 +157,12 @@ class _Reader:
                 or (line[0] in "-=_*:" and "|" not in line and len(line) > 1 and _RULE.match(line) is not None)
             ):
                 if (line[:1] in ("-", "=") and self._is_underlined()) or (not line and self._is_title()):
-                    self._open(_bare(self._words.pop()), of_list=False)
+                    yield from self._open(_bare(self._words.pop()), of_list=False)
                 yield from self._flush()
                 self._columns = self._columns if line else []
             elif line.startswith("#"):
                 yield from self._flush()
-                self._open(_bare(line.lstrip("# ")), of_list=False)
+                yield from self._open(_bare(line.lstrip("# ")), of_list=False)
             elif line.startswith("|") or line.count("|") > 1:
                 yield from self._flush()
                 yield from self._row(line)
@@ -179,7 +188,7 @@ class _Reader:
             line, self._item = raw[mark.end() :].strip(), True
         elif self._is_heading(line) and (not self._words or self._interrupts(line)):
             yield from self._flush()
-            self._open(line.strip(":* _"), of_list=line.rstrip("*_ ").endswith(":"))
+            yield from self._open(line.strip(":* _"), of_list=line.rstrip("*_ ").endswith(":"))
             return
         elif self._words and not self._item and _is_keyed(raw):
             yield from self._flush()
@@ -203,13 +212,15 @@ class _Reader:
         """Whether a heading stands right below a paragraph's line, and is no part of that paragraph."""
         return not self._item and len(line.split()) <= _MAX_TITLE_WORDS and classify_heading(line) is not Heading.PLAIN
 
-    def _open(self, heading: str, *, of_list: bool) -> None:
+    def _open(self, heading: str, *, of_list: bool) -> Iterator[Block]:
         self._heading = classify_heading(heading) if heading else Heading.PLAIN
         if self._heading is Heading.CLAIM and not _claims(heading):
             self._heading = Heading.PLAIN  # "Summary" tells that a finding follows, not that each line is the cause
         # Under "Root causes" each item is one, under "Root cause" the first thing said is.
         self._of_list = of_list or (self._heading is Heading.CLAIM and bool(_CAUSES.find(heading)))
         self._fresh, self._columns = True, []
+        if self._titled and _TITLED.search(heading) is not None:
+            yield Block(heading, Heading.PLAIN, leads=False)
 
     def _flush(self) -> Iterator[Block]:
         if not self._words:

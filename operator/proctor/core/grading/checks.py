@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -107,7 +107,7 @@ class _Reading:
 def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
     """Grade an answer by checks alone."""
     text = clean_answer(answer)
-    readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=rubric.echoes)])
+    readings = _read_all(rubric, text, skip=rubric.echoes)
     met = _find_all(rubric, readings, read_advised(rubric, text, skip=rubric.echoes))
     fired = [name for name in rubric.negative_ids if met[name] is not None]
     states = rubric.advised or not rubric.explains
@@ -119,7 +119,7 @@ def check_answer(rubric: Rubric, answer: bytes | str) -> Programmatic:
 def find_statement(rubric: Rubric, criterion: str, sentence: str) -> str | None:
     """Return the words of a sentence that meet one criterion taken alone; None if none do."""
     text = clean_answer(sentence)
-    readings = _retract([_read(rubric, clause) for clause in read_clauses(text, skip=lambda _: False)])
+    readings = _read_all(rubric, text, skip=lambda _: False)
     return _find_all(rubric, readings, read_advised(rubric, text, skip=lambda _: False))[criterion]
 
 
@@ -128,6 +128,11 @@ def _find_all(rubric: Rubric, readings: list[_Reading], advised: list[Advised]) 
     found = {line.id: _find(line, rubric, readings) or find_advice(line, advised) for line in rubric.criteria}
     silenced = [line.id for line in rubric.criteria if any(found[other] for other in line.unless)]
     return found | dict.fromkeys(silenced)
+
+
+def _read_all(rubric: Rubric, text: str, *, skip: Callable[[str], bool]) -> list[_Reading]:
+    clauses = read_clauses(text, skip=skip, titled=not rubric.explains)
+    return _retract([_read(rubric, clause) for clause in clauses])
 
 
 def _read(rubric: Rubric, clause: Clause) -> _Reading:

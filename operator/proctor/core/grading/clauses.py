@@ -142,7 +142,7 @@ _FINITE_WORDS = (
     "propagated waits waited needs need may might must should touch touches hit hits predate predates precede "
     "gets get got takes took end ends stopped stops makes made gave gives goes went leads led answers ran runs reports "
     "reported reaches reached lost carries carried sind wird wurde läuft fallaron puede está están ont sont "
-    "precedes succeed succeeds succeeded complete completes completed "
+    "lasts lasted precedes succeed succeeds succeeded complete completes completed "
     "take wait hang stall stalls stalled rise rises rose climbs climbed jumps jumped spends spent "
 )
 _FINITE = frozenset(_FINITE_WORDS.split())
@@ -164,16 +164,17 @@ _ABBREVIATIONS = frozenset(
 )
 
 
-def read_clauses(text: str, *, skip: Callable[[str], bool]) -> list[Clause]:
+def read_clauses(text: str, *, skip: Callable[[str], bool], titled: bool = False) -> list[Clause]:
     """Read a clean answer as clauses, in order.
 
     Args:
         text: the answer.
         skip: says of a sentence that it is not the answer's own.
+        titled: whether headings are read too.
     """
     clauses: list[Clause] = []
     sentence = 0
-    for number, block in enumerate(read_blocks(text)):
+    for number, block in enumerate(read_blocks(text, titled=titled)):
         heading = block.heading
         if heading is Heading.OPEN and _CONFIRMED.search(block.text) is not None:
             heading = Heading.PLAIN  # a list of suspects says of this one that it is the cause
