@@ -7,13 +7,8 @@ from decimal import Decimal
 import pytest
 import re2
 
-from proctor.core.grading.checks import check_answer, find_statement
-from proctor.core.grading.facts import fill_text
 from proctor.core.grading.near import near_number
 from proctor.core.scenarios.answer import Fact
-from support.grading import shipped_rubric
-
-REPORT = "service-health-check"
 
 CASES = [
     ("297", "0.02", ["292", "297.6", "302", "302.94", "297ms"], ["291", "303", "2970", "29", "1297"]),
@@ -64,30 +59,3 @@ def test_a_text_is_near_nothing() -> None:
     """Only numbers have neighbours."""
     with pytest.raises(ValueError, match="a text is written as it is"):
         Fact(sql="SELECT 'web'", type="text", within="0.1")
-
-
-@pytest.mark.parametrize(
-    ("text", "met"),
-    [
-        ("I recommend paging the on-call engineer.", True),
-        ("This may have to be escalated.", True),
-        ("## Recommendations\n- Page the on-call engineer", True),
-        ("Page the on-call engineer.", True),
-        ("I recommend not paging anybody.", False),
-        ("If it gets worse, page the on-call engineer.", False),
-        ("I recommend paging the on-call engineer if it gets worse.", False),
-        ("Should anybody be paged?", False),
-    ],
-)
-def test_what_is_only_recommended_is_urged(text: str, met: bool) -> None:
-    """Grading rule 3: advice is no statement, but whoever gives it wants it."""
-    assert (find_statement(shipped_rubric(REPORT), "urges-people", text) is not None) == met
-
-
-def test_well_is_no_denial_where_no_cause_is_asked_for() -> None:
-    """A report may say in one breath that all is well, and how well."""
-    report = shipped_rubric(REPORT)
-    text = fill_text("<<service>> is healthy with a p99 of <<p99>> ms.", report.facts)
-    assert find_statement(report, "latency", text) is not None
-    blame = "The root cause is the healthy cdn of payments."
-    assert check_answer(shipped_rubric("error-root-cause"), blame).score == 0

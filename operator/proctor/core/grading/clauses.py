@@ -127,6 +127,7 @@ _RELATIVES = frozenset(
         "unrelated",
         "independent",
         "hence",
+        "then",
         "these",
         "they",
         "it",
