@@ -34,11 +34,12 @@ test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fi
 
 # A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.
 CLUSTER := PATH=$(abspath $(BIN)):$$PATH PYTHONPATH=tests $(BIN)/python -m cluster
+E2E := $(BIN)/pytest -q --dist loadfile tests/e2e
 OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
 
 test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
-	$(BIN)/pytest -q -n 2 --dist loadfile -m 'cluster and not own_node' tests/e2e
-	$(if $(OTHER_CLUSTER),,$(BIN)/pytest -q -m own_node tests/e2e)
+	$(E2E) -n 2 -m 'cluster and not own_node' || $(E2E) -n 2 -m 'cluster and not own_node' --last-failed
+	$(if $(OTHER_CLUSTER),,$(E2E) -m own_node || $(E2E) -m own_node --last-failed)
 
 cluster: $(VENV)/.go ## Bring up a real Kubernetes node on this machine (root)
 	$(CLUSTER) up

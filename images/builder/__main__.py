@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from builder.building import Workshop
+from builder.building import VALUES, Workshop
 from builder.catalogue import catalogue
 from builder.engines import choose_engine
 from builder.faults import ImageError
@@ -54,6 +54,7 @@ def _build_and_load(arguments: argparse.Namespace) -> None:
     say("done")
     for image in images:
         print(f"{image.name} {image.pinned}")
+    print(f"values for the chart: {arguments.folder / VALUES}")
 
 
 def _timed() -> Callable[[str], None]:

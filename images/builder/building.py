@@ -13,12 +13,15 @@ from tempfile import TemporaryDirectory
 
 from builder.archives import read_digest
 from builder.catalogue import IMAGES, Entry
+from builder.chart_values import chart_values
 from builder.digesting import digest_files, digest_texts
 from builder.engines import Engine, Recipe
 from builder.faults import ImageError
 
 PREFIX = "localhost/proctor"
 TAG = "dev"
+VALUES = "values.yaml"
+"""JSON, which is YAML too."""
 # The modules here on which the content of an image depends.
 MAKERS = tuple(Path(__file__).with_name(f"{name}.py") for name in ("catalogue", "python_tree"))
 
@@ -82,15 +85,19 @@ class Workshop:
             built.append(self._build_one(self.entries[name], keys[name]))
         with self._alone("images"):
             known = {**self.known(), **{image.name: image.pinned for image in built}}
-            partial = self.folder / "images.partial"
-            partial.write_text(json.dumps(known, indent=1, sort_keys=True))
-            partial.rename(self.folder / "images.json")
+            self._write("images.json", known)
+            self._write(VALUES, chart_values(known))
         return built
 
     def known(self) -> dict[str, str]:
         """Return the name by digest of every image that was built last."""
         file = self.folder / "images.json"
         return dict(json.loads(file.read_text())) if file.exists() else {}
+
+    def _write(self, name: str, value: object) -> None:
+        partial = self.folder / f"{name}.partial"
+        partial.write_text(json.dumps(value, indent=1, sort_keys=True))
+        partial.rename(self.folder / name)
 
     def _needed(self, names: Iterable[str]) -> list[str]:
         wanted = set(names)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from builder.chart_values import chart_values
 from cluster.places import Places
 from cluster.programs import build
 
@@ -71,14 +72,4 @@ def values_for(images: Mapping[str, str], namespace: str) -> dict[str, Any]:
         images: references by name, each `REPOSITORY@sha256:…`.
         namespace: it exists.
     """
-    named = {"operator": "operator", "sandbox": "sandbox", "clickhouse": "clickhouse-embedded"}
-    own = {key: _split(images[name]) for key, name in named.items()}
-    if "sandbox-claude-code" in images:
-        own["sandboxClaudeCode"] = _split(images["sandbox-claude-code"])
-    servers = {name: _split(images[name]) for name in ("mcp-clickhouse", "clickscope") if name in images}
-    return {"images": own, "serverImages": servers, "runNamespaces": [{"name": namespace, "create": False}]}
-
-
-def _split(reference: str) -> dict[str, str]:
-    repository, _, digest = reference.partition("@")
-    return {"repository": repository, "digest": digest}
+    return {**chart_values(images), "runNamespaces": [{"name": namespace, "create": False}]}

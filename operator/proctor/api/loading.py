@@ -15,7 +15,10 @@ from pydantic_core import ErrorDetails
 from proctor.api.documents import MAX_BYTES, Document, DocumentError, FieldPath, parse_document
 from proctor.api.fields import Breach
 from proctor.api.suite import EvalSuite, EvalSuiteSpec
+from proctor.core.agents.scripted import GeneralPolicy
 from proctor.core.digests import digest_json
+from proctor.core.scenarios.brief import BRIEF_FILE
+from proctor.core.scenarios.policies import read_policies
 from proctor.errors import InvalidInput
 
 
@@ -25,7 +28,7 @@ class Problem:
 
     Attributes:
         file: the file's name as the caller gave it.
-        line: counted from 1.
+        line: counted from 1; 0 where the file itself is at fault.
         field: dotted path, as in ``spec.servers[0].env[1].name``; empty for the file itself.
         message: what is wrong.
         fix: what to do about it.
@@ -40,7 +43,8 @@ class Problem:
     def __str__(self) -> str:
         subject = f"{self.field}: " if self.field else ""
         fix = f" — {self.fix}" if self.fix else ""
-        return f"{self.file}:{self.line}: {subject}{self.message}{fix}"
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {subject}{self.message}{fix}"
 
 
 class InvalidManifest(InvalidInput):
@@ -90,7 +94,7 @@ def parse_suite(text: str, *, file: str, scenario_dirs: Sequence[Path] | None = 
         raise InvalidManifest(problems) from error
     unknown = [
         Problem(file, document.line_of(path), render_path(path), message, fix)
-        for path, message, fix in _unknown_scenarios(suite.spec, scenario_dirs)
+        for path, message, fix in _unknown_names(suite.spec, scenario_dirs or ())
     ]
     if unknown:
         raise InvalidManifest(unknown)
@@ -125,13 +129,13 @@ def _read(path: Path) -> str:
         size = path.stat().st_size
         if size > MAX_BYTES:
             message = f"{size:,} bytes are more than a manifest's {MAX_BYTES // 1024} KiB"
-            raise InvalidManifest([Problem(file, 1, "", message, "split it, or name the right file")])
+            raise InvalidManifest([Problem(file, 0, "", message, "split it, or name the right file")])
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidManifest([Problem(file, 1, "", "not UTF-8 text", "save it as UTF-8")]) from error
+        raise InvalidManifest([Problem(file, 0, "", "not UTF-8 text", "save it as UTF-8")]) from error
     except OSError as error:
         message = f"can't be read: {error.strerror}"
-        raise InvalidManifest([Problem(file, 1, "", message, "name a manifest; `proctor init` writes one")]) from error
+        raise InvalidManifest([Problem(file, 0, "", message, "name a manifest; `proctor init` writes one")]) from error
 
 
 def _without_echoes(errors: Sequence[ErrorDetails]) -> list[ErrorDetails]:
@@ -255,22 +259,36 @@ def known_scenarios(scenario_dirs: Sequence[Path]) -> list[str]:
             for directory in scenario_dirs
             if directory.is_dir()
             for folder in directory.iterdir()
-            if (folder / "brief.yaml").is_file()
+            if (folder / BRIEF_FILE).is_file()
         }
     )
 
 
-def _unknown_scenarios(
-    spec: EvalSuiteSpec, scenario_dirs: Sequence[Path] | None
-) -> Iterator[tuple[FieldPath, str, str]]:
-    if scenario_dirs is None:
+def _unknown_names(spec: EvalSuiteSpec, scenario_dirs: Sequence[Path]) -> Iterator[tuple[FieldPath, str, str]]:
+    """Yield scenarios that are in none of the folders, and policies that a scenario doesn't have."""
+    if not scenario_dirs:
         return
     known = known_scenarios(scenario_dirs)
     for index, scenario in enumerate(spec.scenarios):
-        if scenario.name in known:
+        if scenario.name not in known:
+            close = difflib.get_close_matches(scenario.name, known, n=1)
+            names = ", ".join(known) or "none"
+            fix = f"did you mean {close[0]}?" if close else f"known: {names}; --scenarios DIR adds more"
+            yield ("spec", "scenarios", index, "name"), f"no scenario is named {scenario.name!r}", fix
             continue
-        close = difflib.get_close_matches(scenario.name, known, n=1)
-        fix = (
-            f"did you mean {close[0]}?" if close else f"known: {', '.join(known) or 'none'}; --scenarios DIR adds more"
-        )
-        yield ("spec", "scenarios", index, "name"), f"no scenario is named {scenario.name!r}", fix
+        folder = next(one / scenario.name for one in scenario_dirs if (one / scenario.name / BRIEF_FILE).is_file())
+        yield from _unknown_policies(spec, scenario.name, folder)
+
+
+def _unknown_policies(spec: EvalSuiteSpec, scenario: str, folder: Path) -> Iterator[tuple[FieldPath, str, str]]:
+    own = [
+        (index, model.scripted.policy)
+        for index, model in enumerate(spec.models)
+        if model.scripted is not None and model.scripted.policy not in set(GeneralPolicy)
+    ]
+    known = read_policies(folder).get("impostors", {}) if own else {}
+    for index, policy in own:
+        if policy not in known:
+            names = ", ".join([*GeneralPolicy, *known])
+            message = f"scenario {scenario} has no policy {policy!r}"
+            yield ("spec", "models", index, "scripted", "policy"), message, f"one of {names}"

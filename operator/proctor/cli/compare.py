@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 
 
 def register(app: typer.Typer) -> None:
@@ -19,7 +19,7 @@ def register(app: typer.Typer) -> None:
 def compare(
     before: Annotated[str, typer.Argument(metavar="A", help="Name of a run, the beginning of it, or `last`.")],
     after: Annotated[str, typer.Argument(metavar="B", help="The run to compare it with; differences are B less A.")],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     clickhouse_url: Annotated[str | None, typer.Option(help="Where the runs' results are, if not embedded.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all that changed.")] = False,
 ) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from proctor.cli.exits import ExitCode, explained
+from proctor.cli.options import DataDir
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress, Progress
@@ -33,7 +34,6 @@ Digest = Annotated[str, typer.Argument(help="The dataset's hash, or how it begin
 Volume = Annotated[str, typer.Option(help="Share of the background's rows: 1 is full scale.")]
 Seed = Annotated[int, typer.Option(help="An integer that fixes all chance.", min=0, max=2**63 - 1)]
 Anchor = Annotated[str, typer.Option(help="The instant that the data lead up to, with a zone.")]
-DataDir = Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")]
 Scenarios = Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")]
 Url = Annotated[
     str | None,

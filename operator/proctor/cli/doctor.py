@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from proctor.cli.exits import ExitCode, explained
+from proctor.cli.options import DataDir
 
 
 def register(app: typer.Typer) -> None:
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say what this machine lacks for a run and how to get it; exit 0 if a run can go, 1 if none can."""

@@ -12,6 +12,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 from proctor.core.export.formats import Format, Subject
 
 
@@ -27,7 +28,7 @@ def export(
     ] = Format.JSONL,
     subject: Annotated[Subject, typer.Option("--of", help="What a line of JSON is.")] = Subject.CELLS,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     clickhouse_url: Annotated[str | None, typer.Option(help="Where the run's results are, if not embedded.")] = None,
 ) -> None:
     """Write a run's cells or events as lines of JSON, its cells as a table, or its attempts as OpenTelemetry spans."""

@@ -12,6 +12,7 @@ import typer
 
 from proctor.cli.exits import explained
 from proctor.cli.judging import JudgeChoice, judge_text
+from proctor.cli.options import DataDir
 from proctor.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def grade(
     ] = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
     scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Grade a text as the answer to a scenario.

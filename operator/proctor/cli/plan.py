@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuite
@@ -38,7 +39,7 @@ def plan(
     ] = None,
     scores: Annotated[str | None, typer.Option(help="Scores that are not normal: `lapses` or `marks`.")] = None,
     scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say how many replicates a suite needs to tell a drop, by simulation; nothing is run."""

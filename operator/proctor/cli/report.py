@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +21,7 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The file to write, instead of report.html beside run.json.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     clickhouse_url: Annotated[str | None, typer.Option(help="Where the run's results are, if not embedded.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:

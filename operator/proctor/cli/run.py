@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.exits import ExitCode, exit_code_of, explained
+from proctor.cli.options import DataDir
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuite
@@ -24,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     suite: Annotated[Path, typer.Argument(help="The EvalSuite's file.", show_default=False)],
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
     sandbox: Annotated[str, typer.Option(help="bwrap, or none: agents and servers are then not isolated.")] = "bwrap",

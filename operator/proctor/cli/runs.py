@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 
 if TYPE_CHECKING:
     from proctor.core.reports.run_list import RunLine
     from proctor.local.rundir import RunDir
-
-_DATA_DIR = Annotated[Path | None, typer.Option("--data-dir", help="Folder for engines, datasets and runs.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -24,7 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def list_all(
-    data_dir: _DATA_DIR = None,
+    data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 20,
 ) -> None:
@@ -72,7 +71,7 @@ def _describe(directory: RunDir, data_dir: Path) -> RunLine:
 
 def cancel(
     run: Annotated[str, typer.Argument(help="Name of the run, the beginning of it, or `last`.")],
-    data_dir: _DATA_DIR = None,
+    data_dir: DataDir = None,
 ) -> None:
     """End a run: its verdict is Cancelled, its grades and trajectories are kept."""
     with explained():

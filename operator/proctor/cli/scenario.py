@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import ExitCode, explained
+from proctor.cli.options import DataDir
 from proctor.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def check(
         str | None, typer.Option(help="Share of the background's rows to seed; the reference record's if left out.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="A dataset seed other than the reference record's.", min=0)] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Say whether a scenario is fair; every fault with its file, line and fix.

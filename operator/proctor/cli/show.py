@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import explained
+from proctor.cli.options import DataDir
 
 if TYPE_CHECKING:
     from proctor.local.reading import Trajectory
@@ -28,7 +29,7 @@ def show(
     cell: Annotated[
         str | None, typer.Argument(help="A cell, as scenario/server/model/replicate, or a part that only it has.")
     ] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder for engines, datasets and runs.")] = None,
+    data_dir: DataDir = None,
     clickhouse_url: Annotated[str | None, typer.Option(help="Where the run's results are, if not embedded.")] = None,
     full: Annotated[bool, typer.Option("--full", help="Show whole requests and results.")] = False,
     tools: Annotated[bool, typer.Option("--tools", help="Show what each tool of each arm did instead.")] = False,

@@ -119,7 +119,7 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "suite.yaml"
     with pytest.raises(InvalidManifest, match="proctor init"):
         load_suite(path)
-    with pytest.raises(InvalidManifest, match="can't be read"):
+    with pytest.raises(InvalidManifest, match=f"^{tmp_path}: can't be read"):
         load_suite(tmp_path)
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidManifest, match="UTF-8"):
@@ -136,6 +136,17 @@ def test_an_unknown_scenario_gets_a_suggestion(tmp_path: Path) -> None:
     assert parse_suite(text(manifest()), file="s", scenario_dirs=[tmp_path])
     with pytest.raises(InvalidManifest, match=r"spec\.scenarios\[0\]\.name.*did you mean error-root-cause\?"):
         parse_suite(text(manifest(scenarios=[{"name": "error-rot-cause"}])), file="s", scenario_dirs=[tmp_path])
+
+
+def test_a_policy_that_a_scenario_lacks_is_named(tmp_path: Path) -> None:
+    """Bad input: a misspelt policy is found before anything runs; those that every scenario has need no file."""
+    folder = tmp_path / "error-root-cause"
+    folder.mkdir()
+    (folder / "brief.yaml").touch()
+    scripted = [{"name": name, "scripted": {"policy": name}} for name in ("loudest", "no-such")]
+    assert parse_suite(text(manifest(models=scripted[:1])), file="s", scenario_dirs=[tmp_path])
+    with pytest.raises(InvalidManifest, match=r"models\[1\]\.scripted\.policy: .*no policy 'no-such' — one of oracle"):
+        parse_suite(text(manifest(models=scripted)), file="s", scenario_dirs=[tmp_path])
 
 
 def test_a_suite_survives_writing_and_reading() -> None:

@@ -91,6 +91,14 @@ def test_same_runs_differ_in_nothing(tmp_path: Path) -> None:
     assert all(arm["difference"]["low"] <= 0 <= arm["difference"]["high"] for arm in found["arms"])
 
 
+def test_runs_without_a_pair_are_told_what_to_do(tmp_path: Path) -> None:
+    """Runs of other models have nothing in common; the next step is said."""
+    make_finished_run(tmp_path, name=A, suite=suite_of(12, models=("loudest",)))
+    make_finished_run(tmp_path, name=B, suite=suite_of(12, models=("renamed",)))
+    assert compare(tmp_path)["pairs"] == 0
+    assert "give scenarios, servers and models the same names" in call(tmp_path)
+
+
 def test_other_cells_have_no_partner(tmp_path: Path) -> None:
     """Only cells that both have are pairs; the others are counted and named."""
     make_finished_run(tmp_path, name=A, suite=suite_of(16))

@@ -32,7 +32,7 @@ def find_program(name: str, search_path: str) -> Path:
     path = os.pathsep.join((search_path, str(Path(sys.executable).parent)))
     found = shutil.which(name, path=path)
     if found is None:
-        raise InvalidInput(f"command {name!r}: no such program on {path!r}; install it, or give its absolute path")
+        raise InvalidInput(f"command {name!r}: no such program on PATH; install it, or give its absolute path")
     return Path(os.path.abspath(found))  # noqa: PTH100 - resolve() would follow a link, and the name may matter
 
 

@@ -77,6 +77,8 @@ def _render_pairing(comparison: RunComparison) -> Iterator[str]:
         if arms:
             shown = ", ".join(arms[:5]) + (", …" if len(arms) > 5 else "")  # noqa: PLR2004 - enough to see what was renamed
             yield f"  only in {letter}: cells of {shown}"
+    if not comparison.pairs:
+        yield "nothing to compare: give scenarios, servers and models the same names in both suites, and run again"
 
 
 def _render_arms(arms: Sequence[ArmComparison]) -> list[str]:
