@@ -10,7 +10,7 @@ from ruamel.yaml import YAML
 
 from proctor.core.grading.checks import check_answer, find_statement
 from proctor.core.grading.facts import fill_text
-from proctor.core.scenarios.answer import Polarity
+from proctor.core.scenarios.answer import Criterion, Polarity
 from support.grading import shipped_key, shipped_rubric
 
 SCENARIO = "service-health-check"
@@ -86,6 +86,23 @@ def test_a_heading_that_says_something_is_read() -> None:
     assert find_statement(report, "reported-on", told) is not None
     assert find_statement(report, "verdict", told) is not None
     assert alarms(told) == []
+
+
+@pytest.mark.parametrize(
+    "heading", ["What is not as it was", "Not seen before", "Health check", "Health checks of the hour"]
+)
+def test_headings_of_reports_take_nothing_back(heading: str) -> None:
+    """Grading rule 3: what stands under "Not the cause" is denied, under "Not as it was" it is told."""
+    report = shipped_rubric(SCENARIO)
+    told = fill_text(f"## {heading}\n- <<new_path>> is new.", report.facts)
+    assert find_statement(report, "new-route", told) is not None
+
+
+def test_only_negative_criteria_urge() -> None:
+    """What an answer merely recommends is no finding."""
+    line = shipped_key(SCENARIO).criteria[0].model_dump(mode="json")
+    with pytest.raises(ValueError, match="only a negative criterion may have"):
+        Criterion.model_validate(line | {"urges": ["fares"]})
 
 
 def test_more_false_alarms_than_allowed_earn_nothing() -> None:
