@@ -18,7 +18,7 @@ from proctor.core.seeding.plan import CHUNK_ROWS
 from proctor.core.seeding.schema import create_table
 from proctor.core.seeding.statements import all_statements
 from proctor.errors import InvalidInput
-from support.seeding import ANCHOR, SHIPPED, load_everything, make_plan, make_recipe, make_stream
+from support.seeding import ANCHOR, ROOT, SHIPPED, load_everything, make_plan, make_recipe, make_stream
 
 GOLDEN = Path(__file__).parent / "golden"
 RANGE = re.compile(r"numbers_mt\((\d+), (\d+)\)")
@@ -158,6 +158,15 @@ def test_a_rollout_reaches_instances_one_after_another() -> None:
     assert minutes == [-45, -43, -41]
     changed = [fleet.instances[flip.to[first + number]] for number in range(6)]
     assert [one.attributes["service.version"] for one in changed] == ["2.0.0-rc1"] * 3 + ["1.43.1"] * 3
+
+
+def test_a_service_without_a_version_shows_none_after_a_rollout_either() -> None:
+    """M-A3: what a service omits stays omitted; only the rollout's own lines then say who runs what."""
+    recipe = load_recipe(ROOT / "scenarios" / "deploy-regression")
+    fleet = build_fleet(recipe, 42)
+    versions = {one.attributes.get("service.version") for one in fleet.instances if one.service == "till-api"}
+    assert versions == {None}
+    assert "3.7.0" in {one.attributes.get("service.version") for one in fleet.instances}
 
 
 def test_rollup_views_chain_in_two_stages() -> None:

@@ -100,7 +100,7 @@ class Rollout(Closed):
     """A change of version that reaches one instance after another."""
 
     service: ServiceName = Field(description="The service.")
-    to: Word = Field(description="The new `service.version`.")
+    to: Word = Field(description="The new `service.version`, which shows unless the service omits it.")
     instances: list[Annotated[int, Field(ge=0, le=499)]] = Field(
         min_length=1, max_length=500, description="The instances that it reaches, in order, counted from 0."
     )

@@ -114,7 +114,9 @@ def build_fleet(recipe: Recipe, seed: int) -> Fleet:
         for place in places:
             old = instances[place]
             to[place] = len(instances)
-            instances.append(Instance(old.service, old.number, {**old.attributes, "service.version": rollout.to}))
+            # A service that omits its version doesn't show the new one either.
+            version = {"service.version": rollout.to} if "service.version" in old.attributes else {}
+            instances.append(Instance(old.service, old.number, {**old.attributes, **version}))
         flips[name] = Flip(tuple(at), tuple(to))
     grown = {
         name: Flip(
