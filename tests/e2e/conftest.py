@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
@@ -11,8 +10,7 @@ from cluster.kubectl import Kubectl
 from cluster.places import Places
 from cluster.running import RunningCluster, find_cluster
 from proctor.manifests.scope import Images
-
-MakeNamespace = Callable[[str], str]
+from support.namespaces import MakeNamespace, open_namespaces
 
 
 @pytest.fixture(scope="session")
@@ -42,15 +40,5 @@ def images(cluster: RunningCluster) -> Images:
 @pytest.fixture
 def make_namespace(kubectl: Kubectl) -> Iterator[MakeNamespace]:
     """Make namespaces under Pod Security `restricted`; they are deleted after the test, unwaited."""
-    made: list[str] = []
-
-    def make(purpose: str) -> str:
-        name = f"{purpose}-{uuid.uuid4().hex[:8]}"
-        labels = {"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted"}
-        kubectl.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
-        made.append(name)
-        return name
-
-    yield make
-    if made:
-        kubectl.run("delete", "namespace", "--wait=false", *made)
+    with open_namespaces(kubectl) as make:
+        yield make

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cluster.kubectl import Kubectl
 from cluster.running import RunningCluster
-from support.chart import CHART, Helm, values_for
+from support.installed import Installed, install
 
 pytestmark = pytest.mark.cluster
 
@@ -27,38 +24,10 @@ SCORES = {
 """As `proctor run examples/quickstart.yaml` has them, and the README shows."""
 
 
-@dataclass(frozen=True)
-class Installed:
-    """An operator of the chart, and the namespace that it serves."""
-
-    kubectl: Kubectl
-    release: str
-    namespace: str
-
-    def status(self, run: str) -> dict[str, Any]:
-        body: dict[str, Any] = self.kubectl.get("evalrun", run, f"--namespace={self.namespace}")
-        return body.get("status") or {}
-
-    def kill_operator(self) -> None:
-        """End its process without a word, as a node that fails does."""
-        pods = ("pods", f"--namespace={self.release}", "--selector=app.kubernetes.io/component=operator")
-        self.kubectl.run("delete", *pods, "--grace-period=0", "--force")
-
-
 @pytest.fixture
-def installed(cluster: RunningCluster, kubectl: Kubectl, make_namespace: Any) -> Iterator[Installed]:
-    release, namespace = make_namespace("operator"), make_namespace("quickstart")
-    kubectl.run("apply", "--server-side", "--force-conflicts", f"--filename={ROOT / 'crds'}")
-    helm = Helm(kubectl.kubeconfig)
-    values = values_for(cluster.images, namespace) | {
-        "crds": {"install": False},
-        "web": {"enabled": False},
-    }
-    helm.run("install", "proctor", str(CHART), f"--namespace={release}", values=values)
-    try:
-        yield Installed(kubectl, release, namespace)
-    finally:
-        helm.run("uninstall", "proctor", f"--namespace={release}", check=False)
+def installed(cluster: RunningCluster) -> Iterator[Installed]:
+    with install(cluster, "quickstart") as found:
+        yield found
 
 
 def test_the_same_verdict_and_scores_though_the_operator_is_killed_in_every_phase(installed: Installed) -> None:
