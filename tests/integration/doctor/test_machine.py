@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.sandbox]
 
 
 def test_what_runs_need_is_here_and_was_tried(tmp_path: Path) -> None:
-    """Issue part 7: a sandbox and an engine are really started; nothing of it is left."""
+    """Doctor: a sandbox and an engine are really started; nothing of it is left."""
     found = {finding.name: finding for finding in asyncio.run(examine(tmp_path))}
     assert {name: one.what for name, one in found.items() if one.state is State.LACKS} == {}
     assert found["engine"].what.endswith("was started, and asked")

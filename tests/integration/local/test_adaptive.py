@@ -33,7 +33,7 @@ def adaptive_suite(name: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_run_that_is_settled_takes_no_more_cells(machine: Machine, undisturbed: dict[str, Any]) -> None:
-    """Issue part 5: scripted scores that do not vary are settled by the first block; status and table say so."""
+    """Adaptive replicates: scripted scores that do not vary are settled by the first block; status and table say so."""
     assert undisturbed
     path = machine.write_suite(adaptive_suite("settled"))
     finished = machine.call("run", str(path), "--new")
@@ -50,7 +50,7 @@ def test_a_run_that_is_settled_takes_no_more_cells(machine: Machine, undisturbed
 def test_a_run_that_is_killed_in_a_later_block_goes_on_to_its_cap(
     machine: Machine, reference: dict[str, str | None], provider: MessagesServer
 ) -> None:
-    """Issue parts 5 and 7: kill -9 in the middle of the second block; what was finished is kept, nothing is repeated.
+    """Adaptive, resuming: kill -9 in the middle of the second block; what was finished is kept, nothing is repeated.
 
     A real model whose few scores are alike proves little, so all replicates are used and the verdict stays open.
     """

@@ -44,7 +44,7 @@ def test_hostile_names_are_inert() -> None:
 def test_exit_code_tells_whether_a_run_can_go(
     found: tuple[Finding, ...], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Issue part 7: 0 if a run can go, 1 if not; the same in JSON."""
+    """Doctor: 0 if a run can go, 1 if not; the same in JSON."""
 
     async def examine(_data_dir: Path) -> tuple[Finding, ...]:
         return found

@@ -63,7 +63,7 @@ def spans_of(request: Any) -> list[Any]:
 
 
 def test_it_is_otlp_with_a_pinned_schema() -> None:
-    """Issue's export: the official protocol parses it; its schema is one that was released."""
+    """Export: the official protocol parses it; its schema is one that was released."""
     request = build()
     (resource,) = request.resource_spans
     assert resource.schema_url == resource.scope_spans[0].schema_url == SCHEMA_URL
@@ -128,7 +128,7 @@ def test_calls_say_what_they_used_and_how_they_failed() -> None:
 
 
 def test_marks_are_evaluation_events() -> None:
-    """Issue's export: one `gen_ai.evaluation.result` per mark, with name, score, label and explanation."""
+    """Export: one `gen_ai.evaluation.result` per mark, with name, score, label and explanation."""
     root = spans_of(build())[0]
     marks = [attributes_of(event) for event in root.events if event.name == "gen_ai.evaluation.result"]
     shown = [

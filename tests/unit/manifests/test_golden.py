@@ -35,7 +35,7 @@ def _render(objects: list[KubeObject]) -> str:
 
 @pytest.mark.parametrize(("suite", "part"), FILES)
 def test_children_are_what_the_files_say(suite: str, part: str) -> None:
-    """Issue 4 of the operator's parts: pure builders with golden files."""
+    """Operator: pure builders with golden files."""
     rendered = _render(every_child(scope(suite_spec(**SUITES[suite])))[part])
     file = GOLDEN / suite / f"{part}.yaml"
     if os.environ.get("PROCTOR_GOLDEN") == "write":

@@ -303,7 +303,7 @@ def test_each_look_has_its_own_level() -> None:
 
 
 def test_the_table_says_how_many_replicates_were_used_and_why_no_more() -> None:
-    """Issue part 5: status and table; the table's figures are those that the verdict rests on."""
+    """Adaptive replicates: status and table; the table's figures are those that the verdict rests on."""
     cluster = FakeCluster(SUITE, score=worse)
     run = drive(make_run(SUITE), cluster)
     cells = render_cells(run, cluster.observed, {})
