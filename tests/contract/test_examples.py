@@ -11,6 +11,7 @@ from proctor.adapters.sandbox.claude_code import CLAUDE_CODE_VERSION
 from proctor.api.loading import load_suite, parse_suite
 from proctor.api.locality import unsupported_locally
 from proctor.api.starter import STARTER
+from proctor.core.scenarios.folder import list_scenarios
 from proctor.reconcile.cells import expand_cells
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +44,12 @@ def test_the_quickstart_compares_two_real_servers_without_a_key() -> None:
     assert spec.gate.max_drop is not None
     assert len(expand_cells(spec)) == 16
     assert "list_running_queries" not in (spec.servers[1].allowed_tools or ())
+
+
+def test_one_example_has_every_scenario() -> None:
+    """M-A3: a scenario that ships is run by examples/all-scenarios.yaml."""
+    spec = load_suite(ROOT / "examples" / "all-scenarios.yaml").spec
+    assert {scenario.name for scenario in spec.scenarios} == set(list_scenarios(ROOT / "scenarios"))
 
 
 def test_the_examples_of_agents_need_what_the_tests_run() -> None:
