@@ -31,6 +31,7 @@ class PlayedGateway:
     Attributes:
         open_attempts: opaque id → the attempt, and how many requests it made.
         settling: ended, not acknowledged.
+        voided: open when an earlier life ended.
         ended: acknowledged, in order.
         opened: how often each attempt was opened; more than once only before its first request.
         silent: nobody answers.
@@ -43,6 +44,7 @@ class PlayedGateway:
     scenarios: tuple[str, ...]
     open_attempts: dict[str, tuple[AttemptKey, int]] = field(default_factory=dict)
     settling: list[AttemptRecord] = field(default_factory=list)
+    voided: set[str] = field(default_factory=set)
     ended: list[AttemptRecord] = field(default_factory=list)
     silent: bool = False
     lives: int = 1
@@ -62,7 +64,7 @@ class PlayedGateway:
     async def open(self, key: AttemptKey, *, deadline_seconds: int) -> Door:  # noqa: ARG002 - as the real one
         self._answer()
         known = self.open_attempts.get(key.opaque_id)
-        if known is not None and known[1] > 0:
+        if key.opaque_id in self.voided or (known is not None and known[1] > 0):
             raise InvalidInput(f"{key} was opened before")
         assert key not in {record.key for record in (*self.settling, *self.ended)}, f"{key} is counted twice"
         self.open_attempts[key.opaque_id] = (key, 0)
@@ -87,6 +89,7 @@ class PlayedGateway:
         return GatewayProgress(
             {name: OpenProgress(requests=requests) for name, (_, requests) in self.open_attempts.items()},
             frozenset(record.key.opaque_id for record in self.settling),
+            voided=frozenset(self.voided),
         )
 
     def settle(self) -> None:
@@ -95,6 +98,7 @@ class PlayedGateway:
 
     def die(self) -> None:
         """Start anew: open attempts are void, what was ended is in the spool."""
+        self.voided |= self.open_attempts.keys()
         self.open_attempts = {}
         self.lives += 1
 

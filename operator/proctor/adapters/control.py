@@ -58,11 +58,13 @@ class GatewayProgress:
         open: open attempts by their opaque ids.
         settling: opaque ids of attempts that were ended, and whose rows the store has not acknowledged.
         problem: why its record can't be kept; empty while it can.
+        voided: opaque ids of attempts that were open when an earlier gateway of the run ended.
     """
 
     open: dict[str, OpenProgress] = field(default_factory=dict)
     settling: frozenset[str] = frozenset()
     problem: str = ""
+    voided: frozenset[str] = frozenset()
 
 
 class GatewayControl:
@@ -149,6 +151,7 @@ class GatewayControl:
             {seen["id"]: _parse_progress(seen) for seen in answer["open"]},
             frozenset(answer.get("settling", ())),
             answer["problem"],
+            frozenset(answer.get("voided", ())),
         )
 
     async def _call(

@@ -21,6 +21,7 @@ from proctor.bootstrap.record_store import Sink, open_sink
 from proctor.bootstrap.server_launcher import SandboxLauncher
 from proctor.core.agents.prompt import NeutralPrompt, PromptLimits, neutral_prompt
 from proctor.core.agents.scripted import ScriptContext, SqlTool, find_policy, reply
+from proctor.core.ids import AttemptKey
 from proctor.core.scenarios.brief import Brief
 from proctor.core.scenarios.document import Document
 from proctor.core.scenarios.policies import Policies
@@ -37,6 +38,7 @@ class GatewayParts:
     Attributes:
         sink: takes the record.
         earlier: attempts of this run that the store has from before.
+        begun: attempts of this run that the store has anything of.
         prompts: what agents are told, by scenario.
         policies: the scripted policies, by scenario.
         launcher: starts commands of servers under test.
@@ -47,6 +49,7 @@ class GatewayParts:
 
     sink: Sink
     earlier: tuple[AttemptRecord, ...]
+    begun: tuple[AttemptKey, ...]
     prompts: Mapping[str, NeutralPrompt]
     policies: Mapping[str, Policies | None]
     launcher: ServerLauncher
@@ -83,11 +86,12 @@ async def build_parts(config: GatewayConfig) -> AsyncIterator[GatewayParts]:
     config.sockets_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     config.sockets_dir.chmod(0o700)
     async with AsyncExitStack() as stack:
-        sink, earlier = await open_sink(config, stack)
+        sink, before = await open_sink(config, stack)
         launcher, losses, look = await _open_launcher(config, stack)
         yield GatewayParts(
             sink=sink,
-            earlier=earlier,
+            earlier=before.ended,
+            begun=before.begun,
             prompts=prompts,
             policies=policies,
             launcher=launcher,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results import RecordBatch, ResultsStore
@@ -61,8 +62,21 @@ class SpoolSink:
 Sink = NoStore | SpoolSink
 
 
-async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink, tuple[AttemptRecord, ...]]:
-    """Open the store and its spool until the stack unwinds; return also the run's attempts that ended before.
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What the store has of a run when its gateway starts.
+
+    Attributes:
+        ended: attempts that ended, in that order.
+        begun: attempts that anything was recorded of, those that ended among them.
+    """
+
+    ended: tuple[AttemptRecord, ...] = ()
+    begun: tuple[AttemptKey, ...] = ()
+
+
+async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink, Before]:
+    """Open the store and its spool until the stack unwinds; return also what earlier gateways of the run left.
 
     What an earlier gateway left in the spool is stored first: an attempt of it that had ended counts as ended.
 
@@ -71,7 +85,7 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
         Terminal: the store or the spool can't be used.
     """
     if config.store is None:
-        return NoStore(), ()
+        return NoStore(), Before()
     store = ResultsStore(_endpoint(config.store), config.store.database)
     stack.push_async_callback(store.close)
     await _migrate(store)
@@ -81,7 +95,7 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
     while writer.waiting_batches:  # noqa: ASYNC110 - a spool tells a count, not an event
         await asyncio.sleep(_LOOK_SECONDS)
     earlier = sorted(await store.attempts(config.run), key=lambda record: record.ended)
-    return SpoolSink(writer), tuple(earlier)
+    return SpoolSink(writer), Before(tuple(earlier), await store.begun(config.run))
 
 
 async def _migrate(store: ResultsStore) -> None:

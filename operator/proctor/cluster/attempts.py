@@ -152,9 +152,15 @@ class Attempts:
             raise Retryable(f"ending attempt {key}: {error}") from error
 
     def _see_bare(self, moment: Moment) -> Iterator[AttemptSeen]:
-        """Give open attempts whose pod is gone; one that nothing was heard of was never started."""
+        """Give begun attempts whose pod is gone; one that nothing was heard of was never started."""
         if moment.progress is None:
             return
+        for opaque_id in moment.progress.voided:
+            key = self._index.find(opaque_id)
+            if key is not None and key not in self._pods:
+                # Its number is used and its failure counts, whether or not anything but its record is left of it.
+                exit_ = ProcessExit(ExitCause.LOST, None, "its gateway ended, and its pod was deleted")
+                yield AttemptSeen(key=key, state=AttemptState.LOST, created=moment.now, exit=exit_)
         for opaque_id, progress in moment.progress.open.items():
             key = self._index.find(opaque_id)
             if key is None or key in self._pods or progress.requests == 0:

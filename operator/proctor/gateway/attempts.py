@@ -38,18 +38,28 @@ class Attempts:
         context: the parts of the gateway.
         listeners: opens and closes the attempts' sockets.
         earlier: attempts of this run that the store already has, in the order in which they ended.
+        begun: attempts of this run that the store has anything of, ended or not.
 
     Attributes:
         problem: why the record can't be kept; empty while it can.
     """
 
-    def __init__(self, context: GatewayContext, listeners: Listeners, *, earlier: Iterable[AttemptRecord] = ()) -> None:
+    def __init__(
+        self,
+        context: GatewayContext,
+        listeners: Listeners,
+        *,
+        earlier: Iterable[AttemptRecord] = (),
+        begun: Iterable[AttemptKey] = (),
+    ) -> None:
         self.problem = ""
         self._context = context
         self._listeners = listeners
         self._open: dict[str, Attempt] = {}
         self._ended: list[AttemptRecord] = list(earlier)
-        self._used = {record.key.opaque_id for record in self._ended}
+        ended = {record.key.opaque_id for record in self._ended}
+        self._voided = {key.opaque_id for key in begun} - ended
+        self._used = ended | self._voided
         self._changed = asyncio.Condition()
         self._settling: set[asyncio.Task[None]] = set()
         self._ending: set[str] = set()
@@ -63,6 +73,11 @@ class Attempts:
     def settling(self) -> list[str]:
         """Opaque ids of attempts that are open no more, and whose rows the store has not acknowledged yet."""
         return sorted(self._ending)
+
+    @property
+    def voided(self) -> list[str]:
+        """Opaque ids of attempts that were open when an earlier gateway of this run ended: their numbers are used."""
+        return sorted(self._voided)
 
     def find(self, opaque_id: str) -> Attempt | None:
         """Return an open attempt."""

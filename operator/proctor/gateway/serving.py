@@ -38,7 +38,7 @@ async def serve(config: GatewayConfig, *, ended: asyncio.Event) -> None:
         toolboxes = Toolboxes(build_servers(config, parts))
         context = build_context(config, parts, toolboxes)
         listeners = Listeners(config.sockets_dir)
-        attempts = Attempts(context, listeners, earlier=parts.earlier)
+        attempts = Attempts(context, listeners, earlier=parts.earlier, begun=parts.begun)
         listeners.serve(
             build_app(context, attempts, tool_routes=[*mcp.routes, *tools.routes]), on_malformed=attempts.note_malformed
         )

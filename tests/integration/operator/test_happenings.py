@@ -116,6 +116,24 @@ async def test_a_gateway_that_starts_anew_voids_the_open_attempts() -> None:
     assert {record.key.attempt for record in operated.gateway.ended if record.key.cell.control is None} == {2}
 
 
+async def test_an_attempt_that_is_lost_keeps_its_number_when_its_pod_is_deleted() -> None:
+    """P4, P29: two attempts under one number would mix what they did; and what was lost counts as lost."""
+    operated = operate(suite={**SMALL, "limits": {"infraRetries": 1}})
+    await drive_until_at_work(operated)
+    for _ in range(2):
+        operated.gateway.die()
+        for pod in sandboxes(operated):
+            operated.api.remove(POD, pod["metadata"]["name"])
+        for _ in range(5):
+            await operated.make_pass()
+            operated.pods.turn()
+            operated.api.pass_time(1)
+    let_go(operated)
+    status = await operated.drive()
+    assert len(operated.gateway.voided) == 2
+    assert (status.cells.graded, status.cells.infra_errored, status.cells.total) == (2, 1, 3)
+
+
 async def test_a_gateway_that_is_silent_for_a_moment_costs_nobody_an_attempt() -> None:
     """P4: to be busy is not to be gone."""
     operated = operate(suite=SMALL)

@@ -40,6 +40,14 @@ async def test_events_come_back_exactly_and_in_order(store: ResultsStore) -> Non
     assert await store.events(make_key(attempt=2)) == ()
 
 
+async def test_what_was_begun_is_found_ended_or_not(store: ResultsStore) -> None:
+    """P4: an attempt that never ended has left its number in the record, and it alone."""
+    begun = (make_key(run="begun"), make_key(run="begun", attempt=2), make_key(run="begun", replicate=2))
+    events = [(key, make_event(number)) for key in (*begun, make_key(run="another")) for number in (1, 2)]
+    await store.write(RecordBatch(events=tuple(events), attempts=(make_attempt(begun[0]),)))
+    assert await store.begun("begun") == begun
+
+
 async def test_attempts_come_back_exactly_and_in_order(store: ResultsStore) -> None:
     """M-A8: how every attempt ended is kept, for each run apart."""
     records = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from proctor.core.ids import AttemptKey
 from proctor.core.trajectory.outcome import ExitCause, ProcessExit
 from proctor.errors import InvalidInput
 from proctor.gateway.attempts import Attempts
@@ -42,6 +43,16 @@ async def test_an_attempt_that_ended_is_never_opened_again() -> None:
     async with run_gateway() as gateway:
         opened = await gateway.open()
         await gateway.attempts.end(opened.id, ProcessExit(ExitCause.LOST))
+        with pytest.raises(InvalidInput, match="opened before"):
+            await gateway.open()
+
+
+async def test_an_attempt_of_an_earlier_gateway_is_told_and_never_opened_again() -> None:
+    """P4: what it did is in the record under its number; a second try there would be mixed with the first."""
+    async with run_gateway() as gateway:
+        key = AttemptKey(gateway.context.run, CELL, 1)
+        gateway.attempts = Attempts(gateway.context, gateway.listeners, begun=[key])
+        assert gateway.attempts.voided == [key.opaque_id]
         with pytest.raises(InvalidInput, match="opened before"):
             await gateway.open()
 

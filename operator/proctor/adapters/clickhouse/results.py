@@ -105,6 +105,12 @@ class ResultsStore:
         found = await self._select(rows.ATTEMPTS, condition, "scenario, server, model, replicate, attempt", parameters)
         return tuple(rows.parse_attempt(row) for row in found)
 
+    async def begun(self, run: str) -> tuple[AttemptKey, ...]:
+        """Return every attempt of a run that anything was recorded of, whether it ended or not."""
+        key = ", ".join(name for name, _ in rows.KEY_COLUMNS)
+        sql = f"SELECT DISTINCT {key} FROM events WHERE run = {{run:String}} ORDER BY {key}"  # noqa: S608 - all constants
+        return tuple(rows.parse_key(row) for row in await self._connected().rows(sql, {"run": run}))
+
     async def events(self, key: AttemptKey) -> tuple[Event, ...]:
         """Return an attempt's trajectory, in order."""
         condition = " AND ".join(f"{name} = {{{name}:{kind}}}" for name, kind in rows.KEY_COLUMNS)

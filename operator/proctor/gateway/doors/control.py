@@ -96,6 +96,7 @@ class _ControlDoors:
             {
                 "problem": self._attempts.problem,
                 "settling": self._attempts.settling,
+                "voided": self._attempts.voided,
                 "open": [
                     {
                         "id": opaque_id,
