@@ -86,3 +86,12 @@ def test_the_plan_of_a_growing_run_shows_the_least_and_the_most() -> None:
     assert sum("  3 to 12  " in line for line in told.splitlines()) == 2
     assert "if the first block settles it; the run gives up" in told
     assert describe_plan(suite(adaptive={"maxReplicates": 3})).least is None
+
+
+def test_what_a_judge_may_cost_is_not_hidden_in_the_total() -> None:
+    """Dry run: a judge's calls are counted, and said to be beside the cost, whether it has a price or not."""
+    price = {"inputPerMTok": "3", "outputPerMTok": "15", "cacheReadPerMTok": "0.3", "cacheWritePerMTok": "3.75"}
+    judge = {"anthropic": {"model": "claude-j", "secretKeyRef": {"name": "a", "key": "k"}}, "votes": 3}
+    for told in (judge, {**judge, "price": price}):
+        plan = render_plan(describe_plan(suite(models=[real_model()], judge=told)))
+        assert "judge: 18 judgements, more where votes lie apart; not in the cost above" in plan

@@ -93,7 +93,7 @@ def render_plan(plan: PlanReport) -> str:
         f"cost: {_total(plan)}",
     ]
     if most.judged_answers:
-        lines.append(f"judge: up to {most.judged_answers} judgements; a manifest has no price for them: unknown")
+        lines.append(f"judge: {most.judged_answers} judgements, more where votes lie apart; not in the cost above")
     lines.append(f"time: {_time(plan)}; the run gives up after {_duration(plan.deadline_seconds)}")
     lines.extend(f"ignored here: {note}" for note in plan.notes)
     return "\n".join(lines)
