@@ -9,13 +9,17 @@ from pathlib import Path
 
 import uvicorn
 
+from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.kube.connecting import open_kube
 from proctor.bootstrap.logging import set_up_logging
+from proctor.bootstrap.operator_settings import read_settings
 from proctor.errors import InvalidInput, ProctorError
 from proctor.web.app import build_app
+from proctor.web.reports import Reports
 
 MOUNTED = Path("/etc/proctor")
 LISTEN_VARIABLE = "PROCTOR_LISTEN"
+SETTINGS_FILE = "operator.json"
 MOUNTED_VARIABLE = "PROCTOR_MOUNTED"
 _DEFAULT_LISTEN = "0.0.0.0:8080"
 _LEAST_TOKEN = 16
@@ -38,6 +42,24 @@ def read_token(path: Path) -> str:
     return token
 
 
+def read_store(mounted: Path) -> Endpoint:
+    """Return where results are, and as whom they are read.
+
+    Raises:
+        InvalidInput: the settings or the login can't be read; the message never quotes it.
+    """
+    place = read_settings(mounted / SETTINGS_FILE).clickhouse
+    user, password = (_read_login(mounted / "clickhouse" / name) for name in ("user", "password"))
+    return Endpoint(host=place.host, port=place.port, user=user, password=password, secure=place.secure)
+
+
+def _read_login(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path}: can't be read: mount the store's Secret there") from error
+
+
 async def serve(mounted: Path, listen: str) -> None:
     """Serve until a signal comes.
 
@@ -47,9 +69,10 @@ async def serve(mounted: Path, listen: str) -> None:
     """
     host, _, port = listen.rpartition(":")
     token = read_token(mounted / "web" / "token")
+    store = read_store(mounted)
     async with open_kube() as kube:
         config = uvicorn.Config(
-            build_app(kube, token),
+            build_app(kube, token, Reports(kube, store).render),
             host=host,
             port=int(port),
             log_config=None,

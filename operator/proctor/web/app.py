@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from proctor.adapters.kube.kinds import EVAL_RUN, EVAL_SUITE, Kind
 from proctor.api.fields import NAME_PATTERN
+from proctor.core.reports.page import page_policy
 from proctor.errors import InvalidInput, ProctorError, Retryable
 from proctor.reconcile.answers import Answer, answer_run, answer_suite
 from proctor.web.reading import Reader
@@ -99,8 +100,9 @@ class _Pages:
         if self._render_report is None:
             raise InvalidInput("reports: this installation has no results store")
         page = await self._render_report(await self._read(EVAL_RUN, request))
-        # The page brings its own scripts and styles and nothing else; it says so itself, in a policy by hash.
-        return HTMLResponse(page, headers=_HEADERS)
+        # What the page says of itself, and what it can't: nobody may frame it.
+        policy = f"{page_policy()}; frame-ancestors 'none'"
+        return HTMLResponse(page, headers=_HEADERS | {"Content-Security-Policy": policy})
 
     async def _read(self, kind: Kind, request: Request) -> dict[str, Any]:
         namespace, name = (_check_name(request.path_params[part]) for part in ("namespace", "name"))

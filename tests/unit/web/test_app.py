@@ -60,6 +60,21 @@ def test_nothing_is_told_without_the_token(token: str | None) -> None:
     assert stranger.get("/healthz").status_code == 200
 
 
+def test_a_report_says_what_it_may_load_and_who_may_frame_it() -> None:
+    """D5: nothing but its own script and style, in no frame, and in no cache."""
+
+    async def render(_: Object) -> str:
+        return "<!doctype html>"
+
+    app = build_app(MemoryReader([PASSING["Pass"]]), TOKEN, render)
+    reply = TestClient(app, headers={"Authorization": f"Bearer {TOKEN}"}).get(f"{RUN}/report")
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert policy.endswith("frame-ancestors 'none'")
+    assert "unsafe" not in policy
+    assert (reply.text, reply.headers["cache-control"]) == ("<!doctype html>", "no-store")
+
+
 @pytest.mark.parametrize(
     ("reply", "status"),
     [(None, 404), (Retryable("the API server is away"), 503), (Terminal("not allowed"), 502), (SUITE_UNGATED, 409)],

@@ -10,7 +10,7 @@ from proctor.core.reports.page.facts import (
     RunFacts,
     RunLimits,
 )
-from proctor.core.reports.page.page import render_page
+from proctor.core.reports.page.page import page_policy, render_page
 
 __all__ = [
     "CellFacts",
@@ -21,5 +21,6 @@ __all__ = [
     "MarkFacts",
     "RunFacts",
     "RunLimits",
+    "page_policy",
     "render_page",
 ]

@@ -24,6 +24,12 @@ _POLICY = (
 )
 
 
+def page_policy() -> str:
+    """Return the content security policy of every page: nothing but its own script and style, by their hashes."""
+    script, style = _read_asset("report.js"), _read_asset("report.css")
+    return _POLICY.format(script=hash_source(script), style=hash_source(style))
+
+
 def render_page(run: RunFacts, *, spread: Spread = map) -> str:
     """Return a run's page.
 
@@ -58,7 +64,7 @@ def render_page(run: RunFacts, *, spread: Spread = map) -> str:
             numbers=numbers,
             width=plots.WIDTH,
             height=plots.HEIGHT,
-            policy=_POLICY.format(script=hash_source(script), style=hash_source(style)),
+            policy=page_policy(),
             # Both come from this package and were written by nobody else.
             script=Markup(script),  # noqa: S704 - as said above
             style=Markup(style),  # noqa: S704 - as said above
