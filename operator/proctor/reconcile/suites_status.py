@@ -37,7 +37,7 @@ def build_suite_status(
         observed_generation=suite.generation if settled else before.observed_generation,
         gate=gate,
         last_run=_find_last_run(suite, seen),
-        last_passed=find_last_passed(before, seen),
+        last_passed=_find_last_passed(before, seen),
         schedule=starts.schedule,
         run_request_id=starts.request,
         history=_count_history(seen),
@@ -53,14 +53,14 @@ def build_refusal(suite: SuiteSnapshot, seen: SuiteSeen, now: datetime) -> EvalS
             "observed_generation": suite.generation,
             "gate": None,
             "last_run": _find_last_run(suite, seen),
-            "last_passed": find_last_passed(suite.status, seen),
+            "last_passed": _find_last_passed(suite.status, seen),
             "history": _count_history(seen),
             "conditions": _build_conditions(suite, health, now),
         }
     )
 
 
-def find_last_passed(before: EvalSuiteStatus, seen: SuiteSeen) -> LastPassed | None:
+def _find_last_passed(before: EvalSuiteStatus, seen: SuiteSeen) -> LastPassed | None:
     """Return the newest run that passed and whose images are known; what was known stays known without the run."""
     passed = [run for run in seen.runs if run.status.verdict is Verdict.PASS and run.status.images]
     newest = max(passed, key=_age_key, default=None)
