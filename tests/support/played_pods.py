@@ -122,6 +122,7 @@ class PlayedPods:
         turns: how many turns an agent works.
         hold: sandboxes whose opaque id it says yes to stay as they are.
         stuck: no sandbox finds a node.
+        hook_fails: last words of every hook; empty: hooks are well.
     """
 
     api: MemoryApi
@@ -130,6 +131,7 @@ class PlayedPods:
     turns: int = 1
     hold: Callable[[str], bool] = lambda _opaque_id: False
     stuck: bool = False
+    hook_fails: str = ""
 
     def turn(self) -> None:
         """Move everything on by one."""
@@ -177,6 +179,11 @@ class PlayedPods:
             pod = self._child(job, f"{job['metadata']['name']}-x")
             self._end(pod, 0, json.dumps(PLACE))
             self._complete(job)
+        elif role == Role.PROVISION and self.hook_fails:
+            self._end(self._child(job, f"{job['metadata']['name']}-x"), 1, self.hook_fails)
+            job["status"] = {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}
+        elif role == Role.PROVISION:
+            self._run_deployment(job)
         elif role == Role.GRADE:
             grades = self.api.one(CONFIG_MAP, self._names(job).grades)["data"]
             self._child(job, f"{job['metadata']['name']}-x")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from proctor.adapters.kube.kinds import JOB
+from proctor.api.server import Server
 from proctor.bootstrap.children_file import DatasetPlace, ToolboxPlace
 from proctor.bootstrap.operator_settings import ClickHouseKind
 from proctor.cluster.ground import Ground
@@ -18,7 +20,15 @@ from proctor.cluster.pods import PodSeen
 from proctor.errors import Retryable
 from proctor.manifests.jobs import build_seed
 from proctor.manifests.names import Role
-from proctor.manifests.toolbox import DatasetAt, Part, build_toolbox, is_started, toolbox_port
+from proctor.manifests.toolbox import (
+    TOOLBOX_PORT,
+    DatasetAt,
+    Part,
+    build_provision,
+    build_toolbox,
+    is_started,
+    toolbox_port,
+)
 from proctor.reconcile.observed import DatasetSeen, FaultSeen, Readiness
 
 
@@ -65,7 +75,7 @@ class Datasets:
                 server = self._suite.servers[int(pod.part.partition("-")[0])].name
                 why = pod.message or pod.waiting or "it is not ready"
                 faults.append(FaultSeen("ServerNotReady", f"server {server!r} does not start: {why}"))
-        return faults
+        return [*faults, *self._find_hook_faults(seen, now, patience)]
 
     async def prepare(self, name: str) -> None:
         """Create the Job that seeds one.
@@ -100,16 +110,21 @@ class Datasets:
             raise Retryable(f"dataset of {name} is not seeded yet")
         closed = find_closed_to_all(self._ground.installation, seen)
         at = DatasetAt(host=place.host, port=place.port, user=place.user, database=place.database, closed=closed)
-        toolboxes = []
+        toolboxes, hooks = [], []
         for number, server in enumerate(self._suite.servers):
+            part, host = Part(server=number, scenario=self._indices[name]), ""
             if is_started(server):
-                deployment, service = build_toolbox(
-                    self._ground.scope, Part(server=number, scenario=self._indices[name]), at
-                )
+                deployment, service = build_toolbox(self._ground.scope, part, at)
                 host = (await self._ground.create(service))["spec"]["clusterIP"]
                 await self._ground.create(deployment)
                 toolboxes.append(ToolboxPlace(server=server.name, scenario=name, host=host, port=toolbox_port(server)))
+            if server.provision is not None:
+                job, service = build_provision(self._ground.scope, part, at, _address(server, host))
+                hook = (await self._ground.create(service))["spec"]["clusterIP"]
+                await self._ground.create(job)
+                hooks.append(ToolboxPlace(server=server.name, scenario=name, host=hook, port=TOOLBOX_PORT))
         await self._ground.note_toolboxes(seen, toolboxes)
+        await self._ground.note_hooks(seen, hooks)
 
     def _see(self, seen: Seen, name: str, index: int) -> DatasetSeen:
         place = self._place(seen, name)
@@ -137,7 +152,35 @@ class Datasets:
             return Readiness.ABSENT
         ready = {pod.part for pod in seen.pods_of(Role.TOOLBOX) if pod.ready and pod.deleting is None}
         up = all(f"{part.server}-{part.scenario}" in ready for part in parts)
+        hooks = self._see_hooks(seen, index)
+        if hooks is not Readiness.READY:
+            return hooks
         return Readiness.READY if up else Readiness.STARTING
+
+    def _see_hooks(self, seen: Seen, index: int) -> Readiness:
+        numbers = [number for number, server in enumerate(self._suite.servers) if server.provision is not None]
+        known = {(place.server, place.scenario) for place in (seen.children.hooks if seen.children else ())}
+        scenario = self._suite.scenarios[index].name
+        jobs = [seen.jobs.get(self._ground.names.provision(number, index)) for number in numbers]
+        if any((self._suite.servers[number].name, scenario) not in known for number in numbers) or None in jobs:
+            return Readiness.ABSENT
+        ready = {pod.part for pod in seen.pods_of(Role.PROVISION) if pod.ready and pod.deleting is None}
+        return Readiness.READY if all(f"{number}-{index}" in ready for number in numbers) else Readiness.STARTING
+
+    def _find_hook_faults(self, seen: Seen, now: datetime, patience: timedelta) -> list[FaultSeen]:
+        faults = []
+        for number, server in enumerate(self._suite.servers):
+            for index in range(len(self._suite.scenarios)):
+                job = seen.jobs.get(self._ground.names.provision(number, index))
+                pods = [pod for pod in seen.pods_of(Role.PROVISION) if pod.part == f"{number}-{index}"]
+                # One that ended is the Job's to try again.
+                awaited = [pod for pod in pods if not pod.ready and not pod.ended and pod.deleting is None]
+                late = any(now - pod.created > patience for pod in awaited)
+                if job is not None and (job.failed or late):
+                    words = [pod.message or pod.waiting for pod in pods]
+                    why = next((text for text in reversed(words) if text), "") or job.message or "it is not ready"
+                    faults.append(FaultSeen("ProvisionFailed", f"provision of server {server.name!r} failed: {why}"))
+        return faults
 
     def _place(self, seen: Seen, name: str) -> DatasetPlace | None:
         return None if seen.children is None else seen.children.datasets.get(name)
@@ -145,6 +188,15 @@ class Datasets:
     def _pods(self, seen: Seen, index: int) -> list[PodSeen]:
         job = self._ground.names.seed(index)
         return [pod for pod in seen.pods_of(Role.SEED) if pod.name.startswith(f"{job}-")]
+
+
+def _address(server: Server, host: str) -> str:
+    """Return scheme, host and port at which a hook reaches its server."""
+    if host:
+        return f"http://{host}:{toolbox_port(server)}"
+    assert server.http is not None and server.http.url is not None  # noqa: S101, PT018 - it is not started, so it is elsewhere
+    url = urlsplit(server.http.url)
+    return f"{url.scheme}://{url.netloc}"
 
 
 def _parse_place(words: list[str]) -> DatasetPlace | None:

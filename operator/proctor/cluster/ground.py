@@ -120,6 +120,16 @@ class Ground:
         by_part = {(place.server, place.scenario): place for place in (*known.toolboxes, *places)}
         return await self._write(known.model_copy(update={"toolboxes": tuple(by_part.values())}))
 
+    async def note_hooks(self, seen: Seen, places: list[ToolboxPlace]) -> ChildrenFile:
+        """Write down where the programs that prepare servers listen.
+
+        Raises:
+            Retryable: not now.
+        """
+        known = self._known(seen)
+        by_part = {(place.server, place.scenario): place for place in (*known.hooks, *places)}
+        return await self._write(known.model_copy(update={"hooks": tuple(by_part.values())}))
+
     async def note_gateway(self, seen: Seen, host_names: tuple[str, ...]) -> ChildrenFile:
         """Write down by which names the gateway is called.
 
