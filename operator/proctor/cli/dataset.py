@@ -34,7 +34,9 @@ Digest = Annotated[str, typer.Argument(help="The dataset's hash, or how it begin
 Volume = Annotated[str, typer.Option(help="Share of the background's rows: 1 is full scale.")]
 Seed = Annotated[int, typer.Option(help="An integer that fixes all chance.", min=0, max=2**63 - 1)]
 Anchor = Annotated[str, typer.Option(help="The instant that the data lead up to, with a zone.")]
-Scenarios = Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")]
+Scenarios = Annotated[
+    Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
+]
 Url = Annotated[
     str | None,
     typer.Option(help="A ClickHouse of your own (password: PROCTOR_CLICKHOUSE_PASSWORD), not the embedded engine."),

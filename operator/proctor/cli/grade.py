@@ -40,7 +40,9 @@ def grade(
         list[str] | None, typer.Option(help="A further host that may get the key; may be repeated.")
     ] = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
-    scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
+    ] = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -38,7 +38,9 @@ def plan(
         str | None, typer.Option(help="A run whose cells' very scores are drawn from: its name, or `last`.")
     ] = None,
     scores: Annotated[str | None, typer.Option(help="Scores that are not normal: `lapses` or `marks`.")] = None,
-    scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
+    ] = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

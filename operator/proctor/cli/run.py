@@ -26,7 +26,9 @@ def register(app: typer.Typer) -> None:
 def run(
     suite: Annotated[Path, typer.Argument(help="The EvalSuite's file.", show_default=False)],
     data_dir: DataDir = None,
-    scenarios: Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")] = None,
+    scenarios: Annotated[
+        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
+    ] = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
     sandbox: Annotated[str, typer.Option(help="bwrap, or none: agents and servers are then not isolated.")] = "bwrap",
     allow_host: Annotated[

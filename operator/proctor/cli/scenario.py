@@ -22,7 +22,9 @@ app = typer.Typer(name="scenario", help="Look at scenarios, make and check them.
 DEFAULT_ANCHOR = "2026-11-30T12:00:00Z"
 """The quickstart's."""
 
-Scenarios = Annotated[Path | None, typer.Option(help="Folder with scenario folders of your own.")]
+Scenarios = Annotated[
+    Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -61,6 +61,14 @@ def test_an_unknown_scenario_is_64(tmp_path: Path) -> None:
     assert RUNNER.invoke(app, ["validate", path, "--scenarios", str(tmp_path / "mine")]).exit_code == 0
 
 
+@pytest.mark.parametrize("command", [["validate"], ["plan"], ["run", "--dry-run"]])
+def test_a_folder_of_scenarios_that_is_not_there_is_no_shipped_one(tmp_path: Path, command: list[str]) -> None:
+    """Bad input: a misspelt --scenarios would else measure what ships, and say nothing."""
+    outcome = RUNNER.invoke(app, [*command, _write(tmp_path), "--scenarios", str(tmp_path / "mien")])
+    assert outcome.exit_code != 0
+    assert "does not exist" in " ".join(outcome.output.replace("│", " ").split())
+
+
 def test_init_writes_a_manifest_that_validates_and_never_overwrites(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
