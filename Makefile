@@ -9,7 +9,7 @@ GO_VERSION := 1.26.2
 MODEL  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-unit test-integration test-drills test-cluster cluster cluster-down images check format generate wheel bench constraints clean
+.PHONY: help quickstart test test-unit test-integration test-drills test-cluster drills cluster cluster-down images check format generate wheel bench constraints clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
 test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
 	$(E2E) -n 2 -m 'cluster and not own_node' || $(E2E) -n 2 -m 'cluster and not own_node' --last-failed
 	$(if $(OTHER_CLUSTER),,$(E2E) -m own_node || $(E2E) -m own_node --last-failed)
+
+drills: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Break something in the middle of runs on a cluster; docs/drills.md says what has to follow
+	$(BIN)/pytest -v --durations=0 -m cluster tests/e2e/test_drills.py
 
 cluster: $(VENV)/.go ## Bring up a real Kubernetes node on this machine (root)
 	$(CLUSTER) up

@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from cluster import namespace
-from cluster.places import Places
 from cluster.running import RunningCluster
 from support.cluster_pods import build_policy
 from support.drills import BOMB, CALLING, GREEDY, LINGERING, SCORE, SMALL, Drill, build_spec, without_store
@@ -22,7 +20,7 @@ from support.installed import Installed, await_it, install
 pytestmark = pytest.mark.cluster
 
 AHEAD = 2
-ALONE = frozenset({"test_clickhouse_down_while_recording", "test_api_server_restarted"})
+ALONE = frozenset({"test_clickhouse_down_while_recording"})
 """Drills that all runs feel: none of them is on its way then."""
 
 SMALL_STORE = {"resources": {"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"memory": "8Gi"}}}
@@ -172,7 +170,7 @@ def test_run_cancelled(drill: Drill) -> None:
 
 
 def test_run_deleted(drill: Drill) -> None:
-    """P16: a run goes at once, in the middle of its work, and takes everything of its own along."""
+    """P34: a run goes at once, in the middle of its work, and takes everything of its own along."""
     drill.await_agent()
     drill.kubectl("delete", "evalrun", drill.name, "--timeout=30s")
     drill.await_removed()
@@ -211,14 +209,4 @@ def test_clickhouse_down_while_recording(drill: Drill) -> None:
         await_it("the agent has ended", lambda: drill.phase(agent) == "Succeeded")
         assert drill.attempts() == []
         assert drill.status()["verdict"] == "Pending"
-    check_measured(drill, (1, "completed"))
-
-
-@pytest.mark.own_node
-def test_api_server_restarted(drill: Drill) -> None:
-    """P13, P14: agents don't notice that the API server is away; the operator finds everything again."""
-    agent = drill.await_agent()
-    namespace.control(Places.from_environment(), "restart", "kube-apiserver")
-    await_it("the API server is back", drill.installed.kubectl.is_ready)
-    drill.let_go(agent)
     check_measured(drill, (1, "completed"))

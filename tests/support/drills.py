@@ -67,7 +67,7 @@ while True: held.append(b"x" * 1_000_000)
 """Takes memory until there is none."""
 
 BOMB = f"""{_BEGIN}
-if brief["model"] != "loudest":
+if not brief["model"].endswith("loudest"):
     wait()
     sys.exit(main())
 try:
@@ -113,7 +113,7 @@ def build_spec(images: Mapping[str, str], code: str = PATIENT, **changes: Any) -
     return spec | {
         "servers": [server for server in spec["servers"] if server["name"] == "mcp-clickhouse"],
         "models": [model for model in spec["models"] if model["name"] == "newest"],
-        "agent": spec["agent"] | {"runtime": "Command", "command": agent},
+        "agent": spec["agent"] | {"runtime": "Command", "command": agent, "deadlineSeconds": 600},
         "replicates": 1,
         "gate": {"enforcement": "Audit", "minimum": "0.5"},
         "runOnChange": False,

@@ -15,8 +15,8 @@ from support.chart import CHART, Helm, values_for
 from support.namespaces import open_namespaces
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
-PATIENCE_SECONDS = 180
-"""For what takes some seconds on a node that nobody else uses."""
+PATIENCE_SECONDS = 300
+"""For what takes seconds on a node that nobody else uses, and minutes on a busy one."""
 _LOOK_SECONDS = 1.0
 
 _T = TypeVar("_T")
