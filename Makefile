@@ -24,13 +24,14 @@ test-unit: $(VENV)/.dev ## The fast ones: no processes, no engine
 
 # A test that hangs shows its stacks after 300 s and fails. These are dozens of real processes on whatever machine this
 # is: what failed is run once more by itself, and both outcomes stand in the log.
+twice = $(1) || $(1) --last-failed
 INTEGRATION := $(BIN)/pytest -q --dist loadfile --no-loadscope-reorder -o faulthandler_timeout=300 -o faulthandler_exit_on_timeout=true tests/integration
 
 test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser $(VENV)/.prometheus ## Real engine, real sandboxes, real MCP servers
-	$(INTEGRATION) -n 2 -m 'not drill' || $(INTEGRATION) -n 2 -m 'not drill' --last-failed
+	$(call twice,$(INTEGRATION) -n 2 -m 'not drill')
 
 test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves; all simulated runs
-	$(INTEGRATION) tests/unit -n 2 -m drill || $(INTEGRATION) tests/unit -n 2 -m drill --last-failed
+	$(call twice,$(INTEGRATION) tests/unit -n 2 -m drill)
 
 # A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.
 CLUSTER := PATH=$(abspath $(BIN)):$$PATH PYTHONPATH=tests $(BIN)/python -m cluster
@@ -38,8 +39,8 @@ E2E := $(BIN)/pytest -q --dist loadfile tests/e2e
 OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
 
 test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
-	$(E2E) -n 2 -m 'cluster and not own_node' || $(E2E) -n 2 -m 'cluster and not own_node' --last-failed
-	$(if $(OTHER_CLUSTER),,$(E2E) -m own_node || $(E2E) -m own_node --last-failed)
+	$(call twice,$(E2E) -n 2 -m 'cluster and not own_node')
+	$(if $(OTHER_CLUSTER),,$(call twice,$(E2E) -m own_node))
 
 drills: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Break something in the middle of runs on a cluster; docs/drills.md says what has to follow
 	$(BIN)/pytest -v --durations=0 -m cluster tests/e2e/test_drills.py

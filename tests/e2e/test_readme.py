@@ -15,7 +15,7 @@ import pytest
 from cluster.kubectl import Kubectl
 from cluster.places import Places
 from cluster.running import RunningCluster
-from support.chart import find_helm
+from support.chart import Helm, find_helm
 from support.installed import await_it
 
 pytestmark = [pytest.mark.cluster, pytest.mark.own_node]
@@ -38,11 +38,7 @@ def bare(cluster: RunningCluster) -> Iterator[Kubectl]:
 
     clear()
     yield kubectl
-    subprocess.run(
-        [str(find_helm()), "uninstall", "proctor", f"--namespace={NAMESPACE}", f"--kubeconfig={kubectl.kubeconfig}"],
-        check=True,
-        capture_output=True,
-    )
+    Helm(kubectl.kubeconfig).run("uninstall", "proctor", f"--namespace={NAMESPACE}")
     clear()
     kubectl.run("delete", "namespace", NAMESPACE)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from threadpoolctl import threadpool_limits
+
+from proctor.adapters.clickhouse import datasets
+from proctor.adapters.clickhouse.session import HttpSession
+from proctor.core.scenarios.recipe import Recipe
+from proctor.core.seeding.plan import compile_plan
+from support.seeding import ANCHOR
 
 HIGHEST_AUC = 0.53
 
@@ -81,6 +89,44 @@ def structure_query(
         f" WHERE neighbours = 3 AND cell IN (SELECT {cell} FROM {table} WHERE {status} AND {planted})"
         f" AND (planted OR cityHash64(TraceId) % {one_in} = 0) ORDER BY TraceId, SpanId"
     )
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Planted rows of a table, and the rows that they are compared with; see `structure_query`."""
+
+    table: str
+    cell: str
+    planted: str
+    features: Mapping[str, str]
+    status: str
+    one_in: int = 1
+
+
+def keep_streams(recipe: Recipe, streams: Collection[str]) -> Recipe:
+    """Leave out the streams that have no row in any planted row's (service, name, status): they only cost time."""
+    kept = {name: group for name, group in recipe.groups.items() if group.of in streams}
+    return recipe.model_copy(update={"streams": {name: recipe.streams[name] for name in streams}, "groups": kept})
+
+
+async def redraw(session: HttpSession, recipe: Recipe, database: str, *, times: int, volume: str) -> None:
+    """Load a recipe's rows again and again into one database, each time by another seed."""
+    for seed in range(times):
+        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal(volume))
+        if seed == 0:
+            await datasets.create_tables(session, plan, database)
+        await datasets.load_rows(session, plan, database)
+
+
+async def measure_areas(session: HttpSession, database: str, *compared: Compared) -> list[tuple[int, float]]:
+    """Return, per cell, the planted rows and how well they are told apart."""
+    areas: list[tuple[int, float]] = []
+    for one in compared:
+        query = structure_query(
+            one.table, cell=one.cell, planted=one.planted, features=one.features, status=one.status, one_in=one.one_in
+        )
+        areas += areas_by_cell(await session.fetch(query, {"database": database}))
+    return areas
 
 
 def areas_by_cell(rows: Sequence[tuple[object, ...]]) -> list[tuple[int, float]]:

@@ -15,10 +15,10 @@ from pydantic_core import ErrorDetails
 from proctor.api.documents import MAX_BYTES, Document, DocumentError, FieldPath, parse_document
 from proctor.api.fields import Breach
 from proctor.api.suite import EvalSuite, EvalSuiteSpec
-from proctor.core.agents.scripted import GeneralPolicy
+from proctor.core.agents.scripted import list_policies
 from proctor.core.digests import digest_json
 from proctor.core.scenarios.brief import BRIEF_FILE
-from proctor.core.scenarios.policies import read_policies
+from proctor.core.scenarios.policies import find_policies
 from proctor.errors import InvalidInput
 
 
@@ -282,13 +282,17 @@ def _unknown_names(spec: EvalSuiteSpec, scenario_dirs: Sequence[Path]) -> Iterat
 
 def _unknown_policies(spec: EvalSuiteSpec, scenario: str, folder: Path) -> Iterator[tuple[FieldPath, str, str]]:
     own = [
-        (index, model.scripted.policy)
+        (("spec", "models", index, "scripted", "policy"), model.scripted.policy)
         for index, model in enumerate(spec.models)
-        if model.scripted is not None and model.scripted.policy not in set(GeneralPolicy)
+        if model.scripted is not None and model.scripted.policy not in list_policies(None)
     ]
-    known = read_policies(folder).get("impostors", {}) if own else {}
-    for index, policy in own:
+    if not own:
+        return  # and its file need not be read
+    try:
+        known = list_policies(find_policies(folder))
+    except InvalidInput as error:
+        yield own[0][0], str(error), f"mend it: proctor scenario check {folder}"
+        return
+    for path, policy in own:
         if policy not in known:
-            names = ", ".join([*GeneralPolicy, *known])
-            message = f"scenario {scenario} has no policy {policy!r}"
-            yield ("spec", "models", index, "scripted", "policy"), message, f"one of {names}"
+            yield path, f"scenario {scenario} has no policy {policy!r}", f"one of {', '.join(known)}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from proctor.cli.exits import ExitCode, explained
-from proctor.cli.options import DataDir
+from proctor.cli.options import DataDir, Scenarios
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress, Progress
@@ -34,9 +34,6 @@ Digest = Annotated[str, typer.Argument(help="The dataset's hash, or how it begin
 Volume = Annotated[str, typer.Option(help="Share of the background's rows: 1 is full scale.")]
 Seed = Annotated[int, typer.Option(help="An integer that fixes all chance.", min=0, max=2**63 - 1)]
 Anchor = Annotated[str, typer.Option(help="The instant that the data lead up to, with a zone.")]
-Scenarios = Annotated[
-    Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-]
 Url = Annotated[
     str | None,
     typer.Option(help="A ClickHouse of your own (password: PROCTOR_CLICKHOUSE_PASSWORD), not the embedded engine."),

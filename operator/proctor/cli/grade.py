@@ -12,7 +12,7 @@ import typer
 
 from proctor.cli.exits import explained
 from proctor.cli.judging import JudgeChoice, judge_text
-from proctor.cli.options import DataDir
+from proctor.cli.options import DataDir, Scenarios
 from proctor.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def grade(
         list[str] | None, typer.Option(help="A further host that may get the key; may be repeated.")
     ] = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
-    scenarios: Annotated[
-        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-    ] = None,
+    scenarios: Scenarios = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -11,3 +11,9 @@ _WHERE = "Folder for engines, datasets and runs; else PROCTOR_DATA_DIR, or the u
 
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help=_WHERE)]
 """Where this machine's data are."""
+
+Scenarios = Annotated[
+    Path | None,
+    typer.Option("--scenarios", help="Folder with scenario folders of your own.", exists=True, file_okay=False),
+]
+"""Where scenarios of one's own are."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import explained
-from proctor.cli.options import DataDir
+from proctor.cli.options import DataDir, Scenarios
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuite
@@ -38,9 +38,7 @@ def plan(
         str | None, typer.Option(help="A run whose cells' very scores are drawn from: its name, or `last`.")
     ] = None,
     scores: Annotated[str | None, typer.Option(help="Scores that are not normal: `lapses` or `marks`.")] = None,
-    scenarios: Annotated[
-        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-    ] = None,
+    scenarios: Scenarios = None,
     data_dir: DataDir = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from proctor.cli.exits import ExitCode, exit_code_of, explained
-from proctor.cli.options import DataDir
+from proctor.cli.options import DataDir, Scenarios
 
 if TYPE_CHECKING:
     from proctor.api.suite import EvalSuite
@@ -26,9 +26,7 @@ def register(app: typer.Typer) -> None:
 def run(
     suite: Annotated[Path, typer.Argument(help="The EvalSuite's file.", show_default=False)],
     data_dir: DataDir = None,
-    scenarios: Annotated[
-        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-    ] = None,
+    scenarios: Scenarios = None,
     secrets: Annotated[Path | None, typer.Option(help="Folder with secrets as NAME/KEY files.")] = None,
     sandbox: Annotated[str, typer.Option(help="bwrap, or none: agents and servers are then not isolated.")] = "bwrap",
     allow_host: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import ExitCode, explained
-from proctor.cli.options import DataDir
+from proctor.cli.options import DataDir, Scenarios
 from proctor.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ app = typer.Typer(name="scenario", help="Look at scenarios, make and check them.
 DEFAULT_ANCHOR = "2026-11-30T12:00:00Z"
 """The quickstart's."""
 
-Scenarios = Annotated[
-    Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

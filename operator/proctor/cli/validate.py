@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from proctor.cli.exits import ExitCode
+from proctor.cli.options import Scenarios
 
 if TYPE_CHECKING:
     from proctor.api.loading import Problem
@@ -23,9 +24,7 @@ def register(app: typer.Typer) -> None:
 
 def validate(
     suites: Annotated[list[Path], typer.Argument(help="Files with one EvalSuite each.", show_default=False)],
-    scenarios: Annotated[
-        Path | None, typer.Option(help="Folder with scenario folders of your own.", exists=True, file_okay=False)
-    ] = None,
+    scenarios: Scenarios = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per file.")] = False,
 ) -> None:
     """Check manifests without running anything. Exit codes: 0 all are valid, 64 one is not."""

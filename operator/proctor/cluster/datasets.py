@@ -123,8 +123,7 @@ class Datasets:
                 hook = (await self._ground.create(service))["spec"]["clusterIP"]
                 await self._ground.create(job)
                 hooks.append(ToolboxPlace(server=server.name, scenario=name, host=hook, port=TOOLBOX_PORT))
-        await self._ground.note_toolboxes(seen, toolboxes)
-        await self._ground.note_hooks(seen, hooks)
+        await self._ground.note_servers(seen, toolboxes, hooks)
 
     def _see(self, seen: Seen, name: str, index: int) -> DatasetSeen:
         place = self._place(seen, name)

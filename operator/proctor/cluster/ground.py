@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from proctor.adapters.kube.client import Object
@@ -110,25 +111,15 @@ class Ground:
         known = self._known(seen)
         return await self._write(known.model_copy(update={"datasets": {**known.datasets, scenario: place}}))
 
-    async def note_toolboxes(self, seen: Seen, places: list[ToolboxPlace]) -> ChildrenFile:
-        """Write down where servers under test listen.
+    async def note_servers(self, seen: Seen, toolboxes: list[ToolboxPlace], hooks: list[ToolboxPlace]) -> ChildrenFile:
+        """Write down where servers under test listen, and the programs that prepare them.
 
         Raises:
             Retryable: not now.
         """
         known = self._known(seen)
-        by_part = {(place.server, place.scenario): place for place in (*known.toolboxes, *places)}
-        return await self._write(known.model_copy(update={"toolboxes": tuple(by_part.values())}))
-
-    async def note_hooks(self, seen: Seen, places: list[ToolboxPlace]) -> ChildrenFile:
-        """Write down where the programs that prepare servers listen.
-
-        Raises:
-            Retryable: not now.
-        """
-        known = self._known(seen)
-        by_part = {(place.server, place.scenario): place for place in (*known.hooks, *places)}
-        return await self._write(known.model_copy(update={"hooks": tuple(by_part.values())}))
+        noted = {"toolboxes": _merge(known.toolboxes, toolboxes), "hooks": _merge(known.hooks, hooks)}
+        return await self._write(known.model_copy(update=noted))
 
     async def note_gateway(self, seen: Seen, host_names: tuple[str, ...]) -> ChildrenFile:
         """Write down by which names the gateway is called.
@@ -181,6 +172,11 @@ class Ground:
             store=StorePlace(host=address.host, port=settings.clickhouse.port, secure=settings.clickhouse.secure),
             allowed_hosts=settings.allowed_hosts,
         )
+
+
+def _merge(known: Iterable[ToolboxPlace], places: Iterable[ToolboxPlace]) -> tuple[ToolboxPlace, ...]:
+    """Return all places, the newer one of each server and scenario."""
+    return tuple({(place.server, place.scenario): place for place in (*known, *places)}.values())
 
 
 def _plain(children: ChildrenFile) -> dict[str, Any]:

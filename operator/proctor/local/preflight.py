@@ -16,7 +16,7 @@ from proctor.core.agents.scripted import find_policy
 from proctor.core.grading.planted import choose_planted
 from proctor.core.scenarios.answer import AnswerKey, load_answer
 from proctor.core.scenarios.brief import load_brief
-from proctor.core.scenarios.policies import POLICIES_FILE, load_policies
+from proctor.core.scenarios.policies import find_policies
 from proctor.errors import InvalidInput
 from proctor.local.launching import build_agent, search_path
 from proctor.local.request import RunRequest, SandboxChoice
@@ -61,7 +61,7 @@ def _check_contents(scenario: str, folder: Path, suite: EvalSuiteSpec) -> Iterat
     try:
         load_brief(folder)
         answer = load_answer(folder)
-        policies = load_policies(folder) if (folder / POLICIES_FILE).is_file() else None
+        policies = find_policies(folder)
     except InvalidInput as error:
         yield f"scenario {scenario!r}: {error}"
         return

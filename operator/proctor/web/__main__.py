@@ -12,6 +12,7 @@ import uvicorn
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.kube.connecting import open_kube
 from proctor.bootstrap.logging import set_up_logging
+from proctor.bootstrap.mounted import Mount
 from proctor.bootstrap.operator_settings import read_settings
 from proctor.errors import InvalidInput, ProctorError
 from proctor.web.app import build_app
@@ -49,15 +50,7 @@ def read_store(mounted: Path) -> Endpoint:
         InvalidInput: the settings or the login can't be read; the message never quotes it.
     """
     place = read_settings(mounted / SETTINGS_FILE).clickhouse
-    user, password = (_read_login(mounted / "clickhouse" / name) for name in ("user", "password"))
-    return Endpoint(host=place.host, port=place.port, user=user, password=password, secure=place.secure)
-
-
-def _read_login(path: Path) -> str:
-    try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path}: can't be read: mount the store's Secret there") from error
+    return Mount(mounted).clickhouse(place.host, place.port, secure=place.secure)
 
 
 async def serve(mounted: Path, listen: str) -> None:

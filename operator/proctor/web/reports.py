@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -27,7 +27,7 @@ from proctor.manifests.names import RunNames
 from proctor.reconcile.grader_summary import parse_summary
 from proctor.reconcile.observed import GraderSeen, Observed
 from proctor.reconcile.run_cells import render_cells
-from proctor.reconcile.run_page import add_stored, build_run_facts
+from proctor.reconcile.run_page import StoredParts, add_stored, build_run_facts
 from proctor.reconcile.snapshot import RunSnapshot
 from proctor.web.reading import Reader
 
@@ -76,9 +76,8 @@ class Reports:
                 run, suite, Observed(ended=stored.attempts, grader=grader), await self._read_grades(uid)
             )
             parts = await read_parts(stored, choose_cells(cells))
-            facts = add_stored(build_run_facts(run, suite, cells, version=version("proctor")), parts)
             # Beside the loop, which goes on answering gates.
-            return await asyncio.to_thread(render_page, facts)
+            return await asyncio.to_thread(_make_page, run, suite, cells, parts)
 
     async def _read_config(self, run: EvalRun, name: str) -> Mapping[str, str]:
         found = await self.reader.get(CONFIG_MAP, run.metadata.namespace or "", name)
@@ -146,6 +145,10 @@ def build_cells(
         and (grade.key.attempt, grade.score) == (mine.attempt, mine.score)
     }
     return render_cells(snapshot, observed, marks)
+
+
+def _make_page(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], parts: StoredParts) -> str:
+    return render_page(add_stored(build_run_facts(run, suite, cells, version=version("proctor")), parts))
 
 
 def _parse_suite(run: EvalRun, content: Mapping[str, str]) -> EvalSuiteSpec:

@@ -6,17 +6,13 @@ small classifier is then trained on structural columns only, and must do no bett
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import numpy as np
 import pytest
 
-from proctor.adapters.clickhouse import datasets
 from proctor.adapters.clickhouse.session import HttpSession
-from proctor.core.scenarios.recipe import Recipe, load_recipe
-from proctor.core.seeding.plan import compile_plan
-from support.seeding import ANCHOR, ROOT, SHIPPED
-from support.tells import HIGHEST_AUC, LOGS, SPANS, area, areas_by_cell, pooled, structure_query
+from proctor.core.scenarios.recipe import load_recipe
+from support.seeding import ROOT, SHIPPED
+from support.tells import HIGHEST_AUC, LOGS, SPANS, Compared, area, keep_streams, measure_areas, pooled, redraw
 
 pytestmark = [pytest.mark.engine]
 
@@ -25,33 +21,19 @@ DATABASE = "ds_00000000000000ff_1"
 PLANTED = "(SELECT TraceId FROM otel_traces WHERE SpanAttributes['error.type'] = 'DBTimeout')"
 
 
-def _checkouts_alone(recipe: Recipe) -> Recipe:
-    """Leave out the streams that have no row in any planted row's (service, name, status): they only cost time."""
-    kept = {name: group for name, group in recipe.groups.items() if group.of == "checkout"}
-    return recipe.model_copy(update={"streams": {"checkout": recipe.streams["checkout"]}, "groups": kept})
-
-
-@pytest.fixture(scope="module")
-def recipe() -> Recipe:
-    return _checkouts_alone(load_recipe(SHIPPED))
-
-
 @pytest.mark.drill
 @pytest.mark.asyncio(loop_scope="module")
-async def test_structure_does_not_tell_planted_rows(session: HttpSession, recipe: Recipe) -> None:
+async def test_structure_does_not_tell_planted_rows(session: HttpSession) -> None:
     """Scenarios, no tells: cross-validated AUC at most 0.53 over more than 1,000 planted rows."""
-    for seed in range(REDRAWS):
-        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal("0.01"))
-        if seed == 0:
-            await datasets.create_tables(session, plan, DATABASE)
-        await datasets.load_rows(session, plan, DATABASE)
-    areas = []
-    for table, cell, features, status in (
-        ("otel_traces", "concat(ServiceName, SpanName)", SPANS, "StatusCode = 'Error'"),
-        ("otel_logs", "ServiceName", LOGS, "SeverityText = 'ERROR'"),
-    ):
-        query = structure_query(table, cell=cell, planted=f"TraceId IN {PLANTED}", features=features, status=status)
-        areas += areas_by_cell(await session.fetch(query, {"database": DATABASE}))
+    recipe = keep_streams(load_recipe(SHIPPED), ("checkout",))
+    await redraw(session, recipe, DATABASE, times=REDRAWS, volume="0.01")
+    planted = f"TraceId IN {PLANTED}"
+    areas = await measure_areas(
+        session,
+        DATABASE,
+        Compared("otel_traces", "concat(ServiceName, SpanName)", planted, SPANS, "StatusCode = 'Error'"),
+        Compared("otel_logs", "ServiceName", planted, LOGS, "SeverityText = 'ERROR'"),
+    )
     assert sum(planted for planted, _ in areas) >= 1000
     assert len(areas) == 4
     assert pooled(areas) <= HIGHEST_AUC, areas
@@ -66,26 +48,19 @@ QUIET_DATABASE = "ds_00000000000000fe_1"
 async def test_structure_does_not_tell_what_is_new_in_a_quiet_hour(session: HttpSession) -> None:
     """Scenarios, no tells: a new kind of log line, and the errors of one minute, among their like."""
     recipe = load_recipe(ROOT / "scenarios" / "service-health-check")
-    for seed in range(QUIET_REDRAWS):
-        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal("0.01"))
-        if seed == 0:
-            await datasets.create_tables(session, plan, QUIET_DATABASE)
-        await datasets.load_rows(session, plan, QUIET_DATABASE)
+    await redraw(session, recipe, QUIET_DATABASE, times=QUIET_REDRAWS, volume="0.01")
     minute = (
         "StatusMessage = 'fare engine: connect timed out' AND dateDiff('second', Timestamp,"
         " toDateTime64('2026-11-30 12:00:00', 9, 'UTC')) BETWEEN 3361 AND 3419"
     )
     # A request writes its second line before it is done, and its access line after.
     second_lines = "SeverityText = 'INFO' AND NOT startsWith(Body, 'access log ')"
-    areas = []
-    for table, planted, features, status, one_in in (
-        ("otel_traces", minute, SPANS, "StatusCode = 'Error'", 1),
-        ("otel_logs", "startsWith(Body, 'shadow price')", LOGS, second_lines, 20),
-    ):
-        query = structure_query(
-            table, cell="ServiceName", planted=planted, features=features, status=status, one_in=one_in
-        )
-        areas += areas_by_cell(await session.fetch(query, {"database": QUIET_DATABASE}))
+    areas = await measure_areas(
+        session,
+        QUIET_DATABASE,
+        Compared("otel_traces", "ServiceName", minute, SPANS, "StatusCode = 'Error'"),
+        Compared("otel_logs", "ServiceName", "startsWith(Body, 'shadow price')", LOGS, second_lines, one_in=20),
+    )
     assert sum(planted for planted, _ in areas) >= 1000
     assert pooled(areas) <= HIGHEST_AUC, areas
 

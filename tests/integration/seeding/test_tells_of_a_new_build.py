@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 
-from proctor.adapters.clickhouse import datasets
 from proctor.adapters.clickhouse.session import HttpSession
-from proctor.core.scenarios.recipe import Recipe, load_recipe
-from proctor.core.seeding.plan import compile_plan
+from proctor.core.scenarios.recipe import load_recipe
 from support.playing import SCENARIOS
-from support.seeding import ANCHOR
-from support.tells import HIGHEST_AUC, LOGS, SPANS, areas_by_cell, pooled, structure_query
+from support.tells import HIGHEST_AUC, LOGS, SPANS, Compared, keep_streams, measure_areas, pooled, redraw
 
 pytestmark = [pytest.mark.engine, pytest.mark.drill]
 
@@ -28,36 +23,21 @@ FAILED = (
 )
 
 
-def _with_planted_rows(recipe: Recipe) -> Recipe:
-    """Leave out the streams that have no row in any planted row's (service, name, status): they only cost time."""
-    kept = {name: group for name, group in recipe.groups.items() if group.of in STREAMS}
-    return recipe.model_copy(update={"streams": {name: recipe.streams[name] for name in STREAMS}, "groups": kept})
-
-
 @pytest.mark.asyncio(loop_scope="module")
 async def test_structure_does_not_tell_what_a_new_build_breaks(session: HttpSession) -> None:
     """Scenarios, no tells: failed purchases, their lines, and warnings, among their like."""
-    recipe = _with_planted_rows(load_recipe(SCENARIOS / "deploy-regression"))
-    for seed in range(REDRAWS):
-        plan = compile_plan(recipe, seed=seed, anchor=ANCHOR, volume=Decimal("0.1"))
-        if seed == 0:
-            await datasets.create_tables(session, plan, DATABASE)
-        await datasets.load_rows(session, plan, DATABASE)
-    areas = []
-    for table, cell, planted, features, status in (
-        ("otel_traces", "concat(ServiceName, SpanName)", f"TraceId IN {FAILED}", SPANS, "StatusCode = 'Error'"),
-        ("otel_logs", "ServiceName", f"TraceId IN {FAILED}", LOGS, "SeverityText = 'ERROR'"),
-        # A sixth of them is enough: warnings are many.
-        (
-            "otel_logs",
-            "ServiceName",
-            "startsWith(Body, 'Deprecation')",
-            LOGS,
-            "SeverityText = 'WARN' AND cityHash64(Timestamp) % 6 = 0",
-        ),
-    ):
-        query = structure_query(table, cell=cell, planted=planted, features=features, status=status)
-        areas += areas_by_cell(await session.fetch(query, {"database": DATABASE}))
+    recipe = keep_streams(load_recipe(SCENARIOS / "deploy-regression"), STREAMS)
+    await redraw(session, recipe, DATABASE, times=REDRAWS, volume="0.1")
+    planted = f"TraceId IN {FAILED}"
+    # A sixth of them is enough: warnings are many.
+    sixth = "SeverityText = 'WARN' AND cityHash64(Timestamp) % 6 = 0"
+    areas = await measure_areas(
+        session,
+        DATABASE,
+        Compared("otel_traces", "concat(ServiceName, SpanName)", planted, SPANS, "StatusCode = 'Error'"),
+        Compared("otel_logs", "ServiceName", planted, LOGS, "SeverityText = 'ERROR'"),
+        Compared("otel_logs", "ServiceName", "startsWith(Body, 'Deprecation')", LOGS, sixth),
+    )
     assert sum(planted for planted, _ in areas) >= 1000
     assert len(areas) == 3
     assert pooled(areas) <= HIGHEST_AUC, areas

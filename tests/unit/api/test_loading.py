@@ -147,6 +147,9 @@ def test_a_policy_that_a_scenario_lacks_is_named(tmp_path: Path) -> None:
     assert parse_suite(text(manifest(models=scripted[:1])), file="s", scenario_dirs=[tmp_path])
     with pytest.raises(InvalidManifest, match=r"models\[1\]\.scripted\.policy: .*no policy 'no-such' — one of oracle"):
         parse_suite(text(manifest(models=scripted)), file="s", scenario_dirs=[tmp_path])
+    (folder / "policies.yaml").write_text("surprise: 1\n")
+    with pytest.raises(InvalidManifest, match=r"models\[1\]\.scripted\.policy: .*policies\.yaml.*scenario check"):
+        parse_suite(text(manifest(models=scripted)), file="s", scenario_dirs=[tmp_path])
 
 
 def test_a_suite_survives_writing_and_reading() -> None:

@@ -78,8 +78,13 @@ def find_policy(name: str, policies: Policies | None) -> ScriptedPolicy | None:
             return policies.oracle
         case _ if policies is not None and name in policies.impostors:
             return policies.impostors[name]
-    known = [*GeneralPolicy, *(policies.impostors if policies else ())]
+    known = list_policies(policies)
     raise InvalidInput(f"scripted policy {name!r}: the scenario has only {', '.join(known)}")
+
+
+def list_policies(policies: Policies | None) -> tuple[str, ...]:
+    """Return the names of what a scripted model may play in a scenario."""
+    return (*GeneralPolicy, *(policies.impostors if policies else ()))
 
 
 def reply(policy: str, body: Mapping[str, Any], context: ScriptContext) -> dict[str, Any]:

@@ -7,7 +7,7 @@ A clause is cut where its negation ends: at "but", "rather than", ", not", ", wh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import re2
@@ -192,8 +192,8 @@ def read_clauses(text: str, *, skip: Callable[[str], bool], titled: bool = False
             conditional = False
             for piece in [words] if block.row else _statements(words, leads=leads, claiming=claiming):
                 conditional = conditional or _CONDITION.search(piece) is not None
-                clause = _weigh(piece, _context(heading, inline, words), sentence, number)
-                clauses.append(replace(clause, conditional=conditional))
+                weighed = _context(heading, inline, words)
+                clauses.append(_weigh(piece, weighed, sentence, number, conditional=conditional))
                 if len(clauses) >= _MAX_CLAUSES:
                     return clauses
     return clauses
@@ -325,7 +325,7 @@ def _until_comma(words: list[str], index: int) -> list[str]:
     return found
 
 
-def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
+def _weigh(text: str, heading: Heading, sentence: int, block: int, *, conditional: bool) -> Clause:
     cues = find_cues(text)
     force = _force(cues)
     denied_above = heading is Heading.RULED_OUT
@@ -343,7 +343,7 @@ def _weigh(text: str, heading: Heading, sentence: int, block: int) -> Clause:
         refusing=Cue.REFUSES in cues,
         listing=_is_listing(text),
         well=force is Force.DENIED and not denied_above and Cue.DENIES not in cues,
-        conditional=False,
+        conditional=conditional,
         proposing=force is Force.CONSIDERED and Cue.CONSIDERS not in cues,
         sentence=sentence,
         block=block,

@@ -77,12 +77,20 @@ def load_policies(folder: Path) -> Policies:
     return load_document(folder / POLICIES_FILE, Policies)
 
 
+def find_policies(folder: Path) -> Policies | None:
+    """Return a scenario's policies; None if it has none, as it may if no cell is scripted.
+
+    Raises:
+        InvalidInput: they are no policies.
+    """
+    return load_policies(folder) if (folder / POLICIES_FILE).is_file() else None
+
+
 def read_policies(folder: Path) -> dict[str, Any]:
     """Return a scenario's policies as plain values; empty if it has none, as it may if no cell is scripted.
 
     Raises:
         InvalidInput: they are no policies.
     """
-    if not (folder / POLICIES_FILE).is_file():
-        return {}
-    return load_policies(folder).model_dump(mode="json")
+    policies = find_policies(folder)
+    return {} if policies is None else policies.model_dump(mode="json")

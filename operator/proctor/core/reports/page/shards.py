@@ -7,11 +7,11 @@ and never the page's size.
 from __future__ import annotations
 
 import base64
-import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from proctor.core.reports.page.facts import CellFacts, RunFacts
 from proctor.core.reports.page.payload import Cut, describe_cell
@@ -75,7 +75,8 @@ def pack_cells(run: RunFacts, *, spread: Spread = map) -> tuple[Shard, ...]:
     def pack_chunk(number: int) -> str:
         return _pack_within(run, chunks[number], packing)
 
-    return tuple(itertools.starmap(Shard, enumerate((map if are_few else spread)(pack_chunk, range(len(chunks))))))
+    packed = (map if are_few else spread)(pack_chunk, range(len(chunks)))
+    return tuple(Shard(number, text) for number, text in enumerate(packed))
 
 
 def _pack_within(run: RunFacts, cells: Sequence[CellFacts], packing: _Packing) -> str:
@@ -99,5 +100,5 @@ def pack(value: object, *, level: int = _LEVEL) -> str:
 
 def _chunks(cells: Sequence[CellFacts]) -> Iterator[tuple[CellFacts, ...]]:
     rest = iter(cells)
-    while chunk := tuple(itertools.islice(rest, CELLS_PER_SHARD)):
+    while chunk := tuple(islice(rest, CELLS_PER_SHARD)):
         yield chunk
