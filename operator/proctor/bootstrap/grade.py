@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -11,14 +11,17 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
 
+from proctor.adapters.clickhouse.artifact_rows import DatasetRows
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.results import GradeRow, ResultsStore
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.judge import JudgeParts, ScenarioKey, build_judge, collect_names
 from proctor.core.agents.prompt import told_text
 from proctor.core.grading.attempts import digest_rubrics
 from proctor.core.grading.facts import FactValues
 from proctor.core.grading.marks import Weights
+from proctor.core.grading.rows import RowSource
 from proctor.core.grading.rubric import Rubric, compile_rubric
 from proctor.core.ids import AttemptKey
 from proctor.core.scenarios.answer import load_answer
@@ -56,10 +59,12 @@ class ScenarioSource(_Section):
     Attributes:
         directory: the scenario's folder; brief and answer key are read from it.
         facts: the values of the key's facts in the run's dataset.
+        dataset: the dataset, as its restricted user; needed where answers are artifacts.
     """
 
     directory: Path
     facts: dict[str, _Fact]
+    dataset: StoreLogin | None = None
 
 
 class GraderConfig(_Section):
@@ -124,6 +129,7 @@ class GraderParts:
         weights: the suite's.
         summary: the file to replace whenever something was graded.
         judge: None for a suite that is graded by checks alone.
+        rows: by scenario, what asks its dataset for an artifact's rows.
     """
 
     run: str
@@ -133,6 +139,7 @@ class GraderParts:
     weights: Weights
     summary: Path
     judge: JudgeParts | None = None
+    rows: Mapping[str, RowSource] = field(default_factory=dict)
 
 
 def parse_grader_config(line: bytes) -> GraderConfig:
@@ -166,16 +173,25 @@ def build_grader(config: GraderConfig) -> GraderParts:
         allowed_hosts=config.allowed_hosts,
     )
     told = config.suite.weights
-    login: dict[str, Any] = config.store.model_dump(exclude={"password", "database"})
     return GraderParts(
         run=config.run,
-        store=ResultsStore(Endpoint(**login, password=config.store.password.get_secret_value()), config.store.database),
+        store=ResultsStore(_build_endpoint(config.store), config.store.database),
         rubrics=rubrics,
         rubric_digest=digest_rubrics({name: rubric.digest for name, rubric in rubrics.items()}),
         weights=Weights(told.programmatic, told.judge, told.error_penalty_cap),
         judge=judge,
         summary=config.summary,
+        rows={
+            name: DatasetRows(HttpSession(_build_endpoint(source.dataset).in_database(source.dataset.database)))
+            for name, source in config.scenarios.items()
+            if source.dataset is not None
+        },
     )
+
+
+def _build_endpoint(login: StoreLogin) -> Endpoint:
+    told: dict[str, Any] = login.model_dump(exclude={"password", "database"})
+    return Endpoint(**told, password=login.password.get_secret_value())
 
 
 def _load_key(name: str, source: ScenarioSource) -> ScenarioKey:

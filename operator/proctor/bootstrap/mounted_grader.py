@@ -34,7 +34,11 @@ async def read_grader_config(root: Path) -> GraderConfig:
     judge = mount.suite.judge.anthropic
     secrets = mount.secrets([judge.secret_key_ref] if judge is not None else [])
     scenarios = {
-        ref.name: ScenarioSource(directory=folder, facts=await _ask_facts(folder, mount.dataset(ref.name)))
+        ref.name: ScenarioSource(
+            directory=folder,
+            facts=await _ask_facts(folder, mount.dataset(ref.name)),
+            dataset=StoreLogin.model_validate(render_login(mount.dataset(ref.name))),
+        )
         for ref, folder in mount.scenario_dirs()
     }
     return GraderConfig(

@@ -92,6 +92,11 @@ def _grade(request: _Request, choice: JudgeChoice | None) -> _Grading:
     key, brief = load_answer(folder), load_brief(folder)
     facts, source = _find_facts(folder, key, resolve_data_dir(request.data_dir))
     rubric = compile_rubric(key, facts, told=told_text(brief))
+    if rubric.artifact is not None:
+        raise InvalidInput(
+            f"scenario {folder.name}: ungraded: its answers are run over the dataset, which only a run has at hand; "
+            "`proctor run` grades them"
+        )
     programmatic = check_answer(rubric, request.answer)
     judgement = None
     if choice is not None:

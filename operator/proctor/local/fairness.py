@@ -10,14 +10,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from proctor.adapters.clickhouse.artifact_rows import DatasetRows
 from proctor.adapters.clickhouse.datasets import compute_facts
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.agents.playing import first_request, play
 from proctor.core.agents.prompt import PromptLimits, neutral_prompt, told_text
 from proctor.core.agents.scripted import REFERENCE_SQL, GeneralPolicy, ScriptContext
+from proctor.core.grading.artifacts import check_artifact
 from proctor.core.grading.checks import check_answer
-from proctor.core.grading.facts import check_facts
-from proctor.core.grading.rubric import compile_rubric
+from proctor.core.grading.facts import check_facts, fill_text
+from proctor.core.grading.marks import Programmatic, Ungraded
+from proctor.core.grading.rubric import Rubric, compile_rubric
 from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, Band
 from proctor.core.scenarios.folder import Scenario
 from proctor.core.scenarios.policies import POLICIES_FILE
@@ -92,6 +95,7 @@ async def try_scenario(
         if record.volume == Decimal(reference.volume) and record.seed == reference.seed:
             faults = _compare(draft, reference, facts)
         scores = await _play(scenario, record, facts, agents)
+        faults += await _try_answers(draft, scenario, facts, agents)
     faults += [_out_of_band(draft, policy, one) for policy, one in scores.items() if not one.band.holds(one.score)]
     return Trial(record, tuple(faults), scores)
 
@@ -155,8 +159,33 @@ async def _play(
     for policy, band in bands.items():
         body = first_request(neutral_prompt(scenario.brief, record.anchor, _LIMITS), REFERENCE_SQL.name)
         played = await play(policy, context, body, run_sql)
-        scores[policy] = Score(band, check_answer(rubric, played.answer).score, played.answer)
+        scores[policy] = Score(band, (await _grade(rubric, played.answer, session)).score, played.answer)
     return scores
+
+
+async def _grade(rubric: Rubric, answer: str, session: HttpSession) -> Programmatic:
+    if rubric.artifact is None:
+        return check_answer(rubric, answer)
+    graded = await check_artifact(rubric.artifact, answer.encode(), DatasetRows(session))
+    if isinstance(graded, Ungraded):
+        raise Terminal(f"grading an artifact: {graded.reason}")
+    return graded
+
+
+async def _try_answers(
+    draft: Draft, scenario: Scenario, facts: Mapping[str, FactValue], session: HttpSession
+) -> list[Fault]:
+    """Grade whole answers that are artifacts, which takes the rows; others were graded with the files."""
+    rubric = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief))
+    if rubric.artifact is None:
+        return []
+    faults = []
+    for answer in scenario.answer.answers:
+        graded = await _grade(rubric, fill_text(answer.text, rubric.facts), session)
+        if not answer.holds(graded.score):
+            message = f"scores {graded.score}, outside {answer.low} to {answer.high}"
+            faults.append(draft.fault(ANSWER_FILE, ("answers", answer.id), message, "correct the checks, or the band"))
+    return faults
 
 
 def _out_of_band(draft: Draft, policy: str, one: Score) -> Fault:

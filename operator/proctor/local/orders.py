@@ -10,6 +10,7 @@ from proctor.adapters.clickhouse.endpoint import Endpoint, render_login
 from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
 from proctor.api.suite import EvalSuiteSpec
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
+from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import read_policies
 from proctor.errors import Terminal
@@ -87,6 +88,7 @@ class Orders:
                 scenario.name: {
                     "directory": str(self.request.scenario_dir(scenario.name)),
                     "facts": self._read_facts(scenario.name),
+                    **self._name_dataset(scenario.name),
                 }
                 for scenario in self.suite.scenarios
             },
@@ -102,6 +104,12 @@ class Orders:
             "policies": read_policies(folder),
             "dataset": render_login(self.datasets.endpoint_of(name)),
         }
+
+    def _name_dataset(self, name: str) -> dict[str, Any]:
+        """Say where the dataset is, where an answer's queries are run over it."""
+        if load_answer(self.request.scenario_dir(name)).artifact is None:
+            return {}
+        return {"dataset": render_login(self.datasets.endpoint_of(name))}
 
     def _read_facts(self, name: str) -> dict[str, Any]:
         record = self.datasets.record_of(name)

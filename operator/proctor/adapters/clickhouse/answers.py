@@ -52,6 +52,19 @@ class ClickHouseError(Terminal):
         self.code = code
 
 
+class PassingError(Retryable):
+    """ClickHouse could not carry out a request now.
+
+    Args:
+        message: what was attempted, and ClickHouse's answer.
+        code: ClickHouse's number for it; None where it gave none.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 def check_answer(what: str, status: int, code: str, body: bytes) -> None:
     """Return if a request was carried out.
 
@@ -98,5 +111,5 @@ def _build_error(what: str, status: int, code: int | None, body: bytes) -> Retry
     # Without a code it was not ClickHouse that answered, but something on the way there.
     on_the_way = code is None and status >= HTTPStatus.INTERNAL_SERVER_ERROR
     if code in _PASSING_CODES or _FULL in body or on_the_way:
-        return Retryable(message)
+        return PassingError(message, code=code)
     return ClickHouseError(message, code=code)

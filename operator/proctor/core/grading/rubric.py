@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import re2
 
 from proctor.core.grading.blame import build_alongside, build_blames, build_explained
 from proctor.core.grading.cues import PatternSet
 from proctor.core.grading.echo import Echo
-from proctor.core.grading.facts import FactValues, check_facts, expand_terms, fill_pattern
+from proctor.core.grading.facts import FactValues, check_facts, expand_terms, fill_pattern, fill_text
 from proctor.core.scenarios.answer import AnswerKey, Criterion, Polarity
+from proctor.core.scenarios.artifact import ArtifactKey, fill_artifact
 from proctor.errors import InvalidInput
 
 EFFECT = "effect"
@@ -52,6 +54,7 @@ class Rubric:
         facts: the facts' values as text.
         negative_ids: the criteria that an answer must not meet.
         suspect_ids: those of them whose subjects have no part in the truth.
+        artifact: what is looked at instead where the answer is an artifact.
     """
 
     criteria: tuple[Criterion, ...]
@@ -66,6 +69,7 @@ class Rubric:
     facts: dict[str, str]
     negative_ids: tuple[str, ...]
     suspect_ids: tuple[str, ...]
+    artifact: ArtifactKey | None
 
 
 def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
@@ -107,6 +111,7 @@ def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
         facts=texts,
         negative_ids=tuple(line.id for line in negative),
         suspect_ids=tuple(line.id for line in negative if not line.unless),
+        artifact=key.artifact and fill_artifact(key.artifact, partial(fill_text, facts=texts)),
     )
 
 

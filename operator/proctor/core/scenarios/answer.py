@@ -11,6 +11,7 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from proctor.core.digests import digest_json
+from proctor.core.scenarios.artifact import ArtifactKey, list_texts
 from proctor.core.scenarios.document import Document, FactName, Slug, load_document
 
 ANSWER_FILE = "answer.yaml"
@@ -18,6 +19,8 @@ ANSWER_FILE = "answer.yaml"
 _REFERENCE = re.compile(r"<<([a-z][a-z0-9_]{0,39})>>")
 _MINIMUM_SENTENCES = 6
 """For each negative check, of either kind: fewer leave its negation untested."""
+
+_LEAST_CRITERIA = 2
 
 Pattern = Annotated[str, StringConstraints(min_length=2, max_length=2000)]
 Sentence = Annotated[str, StringConstraints(min_length=3, max_length=2000)]
@@ -195,12 +198,23 @@ class AnswerKey(Document):
     most_blamed: Annotated[int, Field(ge=0, le=10)] = Field(
         default=1, description="With more negative criteria fired than this, the answer commits to nothing."
     )
-    criteria: list[Criterion] = Field(min_length=2, max_length=60, description="The rubric.")
+    criteria: list[Criterion] = Field(max_length=60, description="The rubric; empty where `artifact` is.")
+    artifact: ArtifactKey | None = Field(
+        default=None, description="What is looked at where the answer is an artifact that is run over the dataset."
+    )
     answers: list[WholeAnswer] = Field(min_length=8, max_length=60, description="Whole answers with score bands.")
     impostors: dict[Slug, Band] = Field(
         default={}, max_length=12, description="Bands of the impostors, of `loudest` and of `newest`, by policy."
     )
     judge: JudgeKey = Field(description="For the judge.")
+
+    @model_validator(mode="after")
+    def _has_one_rubric(self) -> Self:
+        if len(self.criteria) < (_LEAST_CRITERIA if self.artifact is None else 0):
+            raise ValueError("criteria: list should have at least 2 items")
+        if self.criteria and self.artifact is not None:
+            raise ValueError("criteria: leave it empty where there is `artifact`, whose checks are the rubric")
+        return self
 
     @model_validator(mode="after")
     def _names_hold(self) -> Self:
@@ -229,6 +243,7 @@ class AnswerKey(Document):
             parts = [part for statement in line.together for part in statement]
             grouped = [*line.blames, *line.says, *line.urges, *line.dismisses, *advised, *parts]
             texts += [(f"criteria.{line.id}", text) for text in (*grouped, *line.fires, *line.silent)]
+        texts += [("artifact", text) for text in (list_texts(self.artifact) if self.artifact else ())]
         texts += [(f"answers.{answer.id}", answer.text) for answer in self.answers]
         return [*texts, ("judge.truth", self.judge.truth)]
 
@@ -242,8 +257,10 @@ class AnswerKey(Document):
     def rubric_digest(self) -> str:
         """Digest of all that can change a grade by checks; sentences and examples can't."""
         untold = {"fires", "silent"}
+        artifact = {} if self.artifact is None else {"artifact": self.artifact.model_dump(mode="json")}
         return digest_json(
-            {
+            artifact
+            | {
                 "facts": self.facts_digest,
                 "within": {name: str(fact.within) for name, fact in self.facts.items() if fact.within},
                 "terms": self.terms,

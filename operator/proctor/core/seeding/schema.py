@@ -191,6 +191,7 @@ _METRIC_VALUES = {
         *_plain("ValueAtQuantiles.Quantile ValueAtQuantiles.Value", "Array(Float64)"),
     ],
 }
+METRICS = tuple(f"{METRIC_PREFIX}{kind}" for kind in _METRIC_VALUES)
 _METRIC_LAYOUT = (
     "ENGINE = MergeTree\nPARTITION BY toDate(TimeUnix)\n"
     "ORDER BY (ServiceName, MetricName, toStartOfHour(TimeUnix), cityHash64(Attributes), TimeUnix)\n"
