@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -31,8 +32,8 @@ TERMINATION_LOG = Path("/dev/termination-log")
 _MAX_MESSAGE = 3000
 """A kubelet keeps four kilobytes."""
 
-_TRIES, _PAUSE_SECONDS = 5, 2.0
-"""A pod's way out may open a moment after the pod has started; a new pod would only be later."""
+_PATIENCE_SECONDS = 300.0
+"""A ClickHouse that restarts is back by then; a new pod would only be later. The Job tries it four times."""
 
 _SLACK = timedelta(hours=1)
 """For which a dataset is served beyond the run's own deadline, so that grading never meets its end."""
@@ -59,6 +60,7 @@ class SeedTask:
         user_name: who servers under test will be.
         secure: whether to speak TLS.
         termination_log: takes the last words.
+        patience: seconds for which a ClickHouse that is away is waited for.
     """
 
     mounted: Path
@@ -70,6 +72,7 @@ class SeedTask:
     user_name: str
     secure: bool
     termination_log: Path
+    patience: float
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> SeedTask:
@@ -84,6 +87,7 @@ class SeedTask:
         parser.add_argument("--user-name", required=True)
         parser.add_argument("--secure", action="store_true")
         parser.add_argument("--termination-log", type=Path, default=TERMINATION_LOG)
+        parser.add_argument("--patience", type=float, metavar="SECONDS", default=_PATIENCE_SECONDS)
         return cls(**vars(parser.parse_args(arguments)))
 
 
@@ -108,13 +112,17 @@ def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
 
 
 async def _seed_patiently(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
-    for _ in range(_TRIES - 1):
+    until, said = time.monotonic() + task.patience, ""
+    while True:
         try:
             return await _seed(task, say)
         except Retryable as error:
-            say({"waiting": str(error)})
-            await asyncio.sleep(_PAUSE_SECONDS)
-    return await _seed(task, say)
+            if time.monotonic() + error.delay > until:
+                raise
+            if str(error) != said:
+                said = str(error)
+                say({"waiting": said})
+            await asyncio.sleep(error.delay)
 
 
 async def _seed(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.errors import Terminal
+from proctor.errors import Retryable, Terminal
 from proctor.local.engine import ADMIN_ONLY, Access, Engine, EngineLimits, is_served
 from proctor.reconcile.observed import Readiness
 
@@ -98,27 +98,33 @@ class KeptEngine:
 
     async def _keep(self) -> None:
         try:
+            why = ""
             while self.starts < _MAX_STARTS:
                 self.starts += 1
-                await self._serve()
-            self.message = f"engine {self._path}: it ended {self.starts} times; see {self._log}"
+                why = await self._serve()
+            self.message = f"{why}; started {self.starts} times; see {self._log}"
         except Terminal as error:
             self.message = str(error)
         self.state = Readiness.FAILED
         self._settled.set()
         self._notify()
 
-    async def _serve(self) -> None:
+    async def _serve(self) -> str:
+        """Start it, and return once it has ended, with why."""
         before = self._engine
         await self._outlast_readers()
-        async with Engine.start(
-            self._path, log=self._log, access=self._access, limits=self._limits, again=before
-        ) as engine:
-            self._engine = engine
-            self.state = Readiness.READY
-            self._settled.set()
-            self._notify()
-            await engine.wait()
+        try:
+            async with Engine.start(
+                self._path, log=self._log, access=self._access, limits=self._limits, again=before
+            ) as engine:
+                self._engine = engine
+                self.state = Readiness.READY
+                self._settled.set()
+                self._notify()
+                await engine.wait()
+        except Retryable as error:
+            return str(error)
+        return f"engine {self._path}: it ended"
 
     async def _outlast_readers(self) -> None:
         """Let commands end that serve this folder themselves, because no run did when they began to read it."""

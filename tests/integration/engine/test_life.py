@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.errors import Terminal
+from proctor.errors import Retryable, Terminal
 from proctor.local.engine import Access, Engine, EngineLimits, clone_dataset, find_engine
 from proctor.local.engine.serve import private_dir
 from proctor.local.kept_engine import KeptEngine
@@ -113,6 +114,37 @@ async def test_a_run_waits_for_those_who_read_its_results_folder(tmp_path: Path)
             assert kept.state is Readiness.STARTING
             assert ask(reader.endpoint, "SELECT 1").ok
         assert ask(await kept.ready(), "SELECT 1").ok
+    finally:
+        await kept.close()
+
+
+def children() -> set[int]:
+    """Return the processes that this one has started."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if f"PPid:\t{os.getpid()}\n" in (entry / "status").read_text():
+                found.add(int(entry.name))
+    return found
+
+
+async def test_killed_before_it_is_up_it_may_be_started_again(tmp_path: Path) -> None:
+    """P9: that a machine has no memory to spare says nothing of the next try; what keeps an engine, starts it again."""
+    before = children()
+    starting = asyncio.ensure_future(Engine.start(tmp_path / "data", log=tmp_path / "log", limits=SMALL).__aenter__())
+    while not (begun := children() - before):  # noqa: ASYNC110 - nobody sends an event
+        await asyncio.sleep(0)
+    os.kill(begun.pop(), signal.SIGKILL)
+    with pytest.raises(Retryable, match="killed from outside"):
+        await starting
+    kept = KeptEngine(tmp_path / "data", log=tmp_path / "log", notify=lambda: None, limits=SMALL)
+    kept.start()
+    try:
+        while not (begun := children() - before):  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0)
+        os.kill(begun.pop(), signal.SIGKILL)
+        assert ask(await kept.ready(), "SELECT 1").ok
+        assert kept.starts == 2
     finally:
         await kept.close()
 

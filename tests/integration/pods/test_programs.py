@@ -67,13 +67,13 @@ async def start(*arguments: str, env: Mapping[str, str] | None = None) -> asynci
     )
 
 
-def seed_arguments(house: House, mount: Path, log: Path, *, control: int | None = None) -> list[str]:
+def seed_arguments(house: House, mount: Path, log: Path, *more: str, control: int | None = None) -> list[str]:
     results, port, _ = house.ports
     return [
         "proctor.jobs.seed",
         *("--mounted", str(mount), "--scenario", SCENARIO, "--clickhouse-kind", "Embedded", "--host", "127.0.0.1"),
         *("--port", str(results), "--control-port", str(control or port), "--user-name", USER),
-        *("--termination-log", str(log)),
+        *("--termination-log", str(log), *more),
     ]
 
 
@@ -217,10 +217,24 @@ async def test_a_grader_whose_configmap_is_gone_ends_for_good(
 async def test_a_house_that_is_away_is_asked_again(house: House, tmp_path: Path) -> None:
     """issue, Faults: ClickHouse down in seeding; the Job is tried again, and says why in its last words."""
     mount = write_mount(tmp_path / "mount", suite=SUITE)
-    process = await start(*seed_arguments(house, mount, tmp_path / "log", control=9))
+    process = await start(*seed_arguments(house, mount, tmp_path / "log", "--patience=2", control=9))
     await process.communicate()
     words = json.loads((tmp_path / "log").read_bytes())
     assert (process.returncode, words["retryable"]) == (75, True)
+
+
+async def test_a_house_that_comes_back_is_waited_for(house: House, tmp_path: Path) -> None:
+    """issue, Faults: ClickHouse down in seeding; one that restarts costs no try of the Job."""
+    mount = write_mount(tmp_path / "mount", suite=SUITE)
+    house.end()
+    process = await start(*seed_arguments(house, mount, tmp_path / "log"))
+    assert process.stdout is not None
+    try:
+        assert "waiting" in json.loads(await process.stdout.readline())
+    finally:
+        await asyncio.to_thread(house.start)
+    await process.communicate()
+    assert process.returncode == 0, (tmp_path / "log").read_text()
 
 
 async def test_a_wrong_password_is_final(house: House, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from proctor.adapters.clickhouse.endpoint import Endpoint
-from proctor.errors import DiskFull, Terminal
+from proctor.errors import DiskFull, ProctorError, Retryable, Terminal
 from proctor.local.durable import translate_os_error
 from proctor.local.engine import serve
 from proctor.local.engine.config import (
@@ -125,6 +125,7 @@ class Engine:
                 so that whoever was told them goes on.
 
         Raises:
+            Retryable: it was killed before it was up, or the machine is too busy for it now.
             Terminal: it can't start, with the engine's reason.
         """
         order = _make_order(path, log, access, limits=limits or EngineLimits(), again=again)
@@ -198,18 +199,22 @@ async def _await_ready(kind: type[Engine], process: asyncio.subprocess.Process, 
     try:
         line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
     except TimeoutError as error:
-        raise Terminal(f"engine {order.path}: not ready after {_START_SECONDS:.0f} s") from error
+        raise Retryable(f"engine {order.path}: not ready after {_START_SECONDS:.0f} s") from error
     if not line:
         code = await process.wait()
-        raise _not_started(order, f"ended at start with code {code}: {_stderr_tail(order.log)}")
+        raise _not_started(order, f"ended at start with code {code}: {_stderr_tail(order.log)}", code=code)
     message = json.loads(line)
     if "error" in message:
         raise _not_started(order, f"can't start: {message['error'] or _stderr_tail(order.log)}")
     return kind(process, order, port=message["port"], tcp_port=message["tcp_port"])
 
 
-def _not_started(order: _Order, why: str) -> Terminal:
-    return DiskFull(f"starting the engine of {order.path}") if _FULL in why else Terminal(f"engine {order.path}: {why}")
+def _not_started(order: _Order, why: str, *, code: int = 1) -> ProctorError:
+    if _FULL in why:
+        return DiskFull(f"starting the engine of {order.path}")
+    if code == -signal.SIGKILL:
+        return Retryable(f"engine {order.path}: {why}; killed from outside, as for want of memory")
+    return Terminal(f"engine {order.path}: {why}")
 
 
 def _stderr_path(log: Path) -> Path:
