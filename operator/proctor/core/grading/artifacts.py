@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, assert_never
 
+from proctor.core.grading.alerts import read_alerts
 from proctor.core.grading.combining import score_marks
 from proctor.core.grading.dashboards import read_dashboards
 from proctor.core.grading.marks import Mark, Programmatic, Ungraded
 from proctor.core.grading.rows import FetchedRows, Question, Refused, RowSource
-from proctor.core.scenarios.artifact import ArtifactKey, DashboardKey
-from proctor.errors import Retryable
+from proctor.core.scenarios.artifact import AlertsKey, ArtifactKey, DashboardKey
+from proctor.errors import InvalidInput, Retryable
 
 
 class Trial(Protocol):
@@ -51,7 +52,10 @@ async def check_artifact(key: ArtifactKey, answer: bytes, source: RowSource | No
         for reference in trial.references:
             if isinstance(outcome := fetched[reference], Refused):
                 return Ungraded(f"a query of the answer key was refused: {outcome.reason}")
-    marks = trial.mark(fetched)
+    try:
+        marks = trial.mark(fetched)
+    except InvalidInput as error:
+        return Ungraded(f"the answer key is at fault: {error}")
     return Programmatic(score=score_marks(marks), checks=marks)
 
 
@@ -60,4 +64,6 @@ def _read(key: ArtifactKey, answer: bytes) -> Trial:
     match key:
         case DashboardKey():
             return read_dashboards(key, answer)
+        case AlertsKey():
+            return read_alerts(key, answer)
     assert_never(key)

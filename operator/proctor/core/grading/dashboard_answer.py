@@ -1,14 +1,14 @@
-"""The form of dashboards that an agent hands in: a closed, bounded JSON document."""
+"""The form of dashboards that an agent hands in: a closed, bounded JSON document.
+
+In it, and so in the brief that describes it, a dashboard is a board: the other word is in a scenario's name.
+"""
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
-
-from proctor.core.grading.answer_text import MAX_ANSWER_BYTES
-from proctor.core.grading.rows import Refused
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 MAX_TILES = 24
 
@@ -37,7 +37,7 @@ class TileKind(StrEnum):
 class Link(_Part):
     """What a click on a row does."""
 
-    dashboard: _Id = Field(description="The dashboard that opens.")
+    board: _Id = Field(description="The board that opens.")
     filter: _FilterId = Field(description="Its filter that is set to the first value of the row.")
 
 
@@ -58,7 +58,7 @@ class Filter(_Part):
     sql: _Sql = Field(description="One SELECT of one column: the values to choose from.")
 
 
-class Dashboard(_Part):
+class Board(_Part):
     """Tiles that belong together."""
 
     id: _Id = Field(description="Its name in links.")
@@ -77,16 +77,16 @@ class Declined(_Part):
 class Submission(_Part):
     """The whole answer."""
 
-    dashboards: list[Dashboard] = Field(min_length=1, max_length=10, description="At least one.")
+    boards: list[Board] = Field(min_length=1, max_length=10, description="At least one.")
     declined: list[Declined] = Field(default=[], max_length=20, description="Requests that the data can't answer.")
 
     @model_validator(mode="after")
     def _commits(self) -> Self:
         """Each id stands once: two tries at one request are none."""
-        tiles = [tile.id for board in self.dashboards for tile in board.tiles]
-        filters = [one.id for board in self.dashboards for one in board.filters]
+        tiles = [tile.id for board in self.boards for tile in board.tiles]
+        filters = [one.id for board in self.boards for one in board.filters]
         for what, ids in (
-            ("dashboards", [board.id for board in self.dashboards]),
+            ("boards", [board.id for board in self.boards]),
             ("tiles", tiles),
             ("filters", filters),
             ("declined requests", [one.id for one in self.declined]),
@@ -96,18 +96,3 @@ class Submission(_Part):
         if len(tiles) > MAX_TILES:
             raise ValueError(f"there are more than {MAX_TILES} tiles")
         return self
-
-
-def read_submission(answer: bytes) -> Submission | Refused:
-    """Read an answer; whatever is in it, this does not raise."""
-    text = answer[: MAX_ANSWER_BYTES + 1].decode("utf-8", "replace").strip()
-    if len(answer) > MAX_ANSWER_BYTES:
-        return Refused(f"it is longer than {MAX_ANSWER_BYTES} bytes")
-    if text.startswith("```") and text.endswith("```"):
-        text = text[3:-3].removeprefix("json").strip()
-    try:
-        return Submission.model_validate_json(text)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the whole"
-        return Refused(f"it is no dashboards in JSON: {place}: {first['msg']}"[:300])

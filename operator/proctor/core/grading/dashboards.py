@@ -11,7 +11,8 @@ from typing import assert_never
 
 import re2
 
-from proctor.core.grading.dashboard_answer import Dashboard, Filter, Submission, Tile, read_submission
+from proctor.core.grading.artifact_answer import SpoiltTrial, read_json
+from proctor.core.grading.dashboard_answer import Board, Filter, Submission, Tile
 from proctor.core.grading.marks import Mark
 from proctor.core.grading.rows import Extent, Fetched, FetchedRows, Question, Refused, Row, Rows
 from proctor.core.scenarios.answer import Polarity
@@ -39,31 +40,10 @@ _Cell = str | Decimal
 
 def read_dashboards(key: DashboardKey, answer: bytes) -> DashboardTrial | SpoiltTrial:
     """Read an answer that should be dashboards; whatever is in it, this does not raise."""
-    submission = read_submission(answer)
+    submission = read_json(Submission, answer, "dashboards")
     if isinstance(submission, Refused):
-        return SpoiltTrial(key, submission.reason)
+        return SpoiltTrial(tuple(_mark(check, met=False, why=submission.reason) for check in key.checks))
     return DashboardTrial(key, submission)
-
-
-class SpoiltTrial:
-    """An answer that is no dashboards: it asks nothing, and earns nothing.
-
-    Args:
-        key: what would have been looked at.
-        reason: why it is none.
-    """
-
-    references: Sequence[Question] = ()
-    questions: Sequence[Question] = ()
-
-    def __init__(self, key: DashboardKey, reason: str) -> None:
-        self._key = key
-        self._reason = reason
-
-    def mark(self, fetched: FetchedRows) -> tuple[Mark, ...]:
-        """Return that nothing is met."""
-        del fetched
-        return tuple(_mark(check, met=False, why=self._reason) for check in self._key.checks)
 
 
 class DashboardTrial:
@@ -77,10 +57,10 @@ class DashboardTrial:
     def __init__(self, key: DashboardKey, submission: Submission) -> None:
         self._key = key
         self._given = key.given
-        self._boards = submission.dashboards
+        self._boards = submission.boards
         self._declined = {one.id: one for one in submission.declined}
-        self._tiles = {tile.id: (board, tile) for board in submission.dashboards for tile in board.tiles}
-        self._filters = {one.id: one for board in submission.dashboards for one in board.filters}
+        self._tiles = {tile.id: (board, tile) for board in submission.boards for tile in board.tiles}
+        self._filters = {one.id: one for board in submission.boards for one in board.filters}
 
     @property
     def references(self) -> Sequence[Question]:
@@ -123,7 +103,7 @@ class DashboardTrial:
         return Question(check.reference, tuple(sorted((self._given | check.given).items())), extent)
 
     def _ask_tile(
-        self, board: Dashboard, tile: Tile, check: TileEquals | None = None, extent: Extent = Extent.WHOLE
+        self, board: Board, tile: Tile, check: TileEquals | None = None, extent: Extent = Extent.WHOLE
     ) -> Question:
         given = self._given | (check.given if check else {})
         own = {one.id: given[one.id] for one in board.filters if one.id in given}
@@ -190,14 +170,14 @@ class DashboardTrial:
         link = tile.link
         if link is None or link.filter != check.filter:
             return False, f"a click on tile {tile.id!r} sets no filter {check.filter!r}"
-        target = next((other for other in self._boards if other.id == link.dashboard), None)
+        target = next((other for other in self._boards if other.id == link.board), None)
         if target is None or target.id == board.id:
-            return False, f"a click on tile {tile.id!r} opens no other dashboard"
+            return False, f"a click on tile {tile.id!r} opens no other board"
         if all(one.id != check.filter for one in target.filters):
-            return False, f"the dashboard {target.id!r} has no filter {check.filter!r}"
+            return False, f"the board {target.id!r} has no filter {check.filter!r}"
         return self._match_clicks(board, tile, self._filters[check.filter], fetched)
 
-    def _match_clicks(self, board: Dashboard, tile: Tile, one: Filter, fetched: FetchedRows) -> _Verdict:
+    def _match_clicks(self, board: Board, tile: Tile, one: Filter, fetched: FetchedRows) -> _Verdict:
         clicked = {_plain(row[0]) for row in _rows_of(fetched[self._ask_tile(board, tile)]) if row}
         offered = {_plain(row[0]) for row in _rows_of(fetched[Question(one.sql)]) if row}
         if not clicked or not clicked <= offered:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
+from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -84,14 +85,97 @@ class DashboardKey(Document):
 
     @model_validator(mode="after")
     def _ids_differ(self) -> Self:
-        ids = [check.id for check in self.checks]
-        if len(set(ids)) < len(ids):
-            raise ValueError("artifact.checks: two have the same id")
+        _check_ids(self.checks)
         return self
 
 
-ArtifactKey = DashboardKey
-"""The kinds of artifacts; a further one joins as a union discriminated by `kind`."""
+Instant = Annotated[
+    str, Field(min_length=4, max_length=60, description="In UTC, as 2026-11-30 12:00:00; a `<<fact>>`, as a rule.")
+]
+
+
+class Incident(Document):
+    """Something that rules must find."""
+
+    id: Slug = Field(description="Its name in grades and reports.")
+    start: Instant = Field(alias="from", description="When it began.")
+    until: Instant = Field(description="When it was over.")
+
+
+class PlannedWork(Document):
+    """A stretch of time in which nothing that happens is an incident."""
+
+    start: Instant = Field(alias="from", description="When it began.")
+    until: Instant = Field(description="When it was over.")
+
+
+class Detects(ArtifactCheck):
+    """Met where a rule begins to fire during the incident."""
+
+    kind: Literal["detects"] = "detects"
+    incident: Slug = Field(description="Which.")
+    within: Annotated[int, Field(ge=1, le=1440)] | None = Field(
+        default=None, description="So many minutes after it began, at most; left out: while it lasts."
+    )
+
+
+class Precise(ArtifactCheck):
+    """Met where so large a share of what wakes people is an incident, and half of all incidents are found."""
+
+    kind: Literal["precise"] = "precise"
+    least: Decimal = Field(gt=0, le=1, description="The smallest share.")
+
+
+class ListName(StrEnum):
+    """The lists that an answer has beside its rules."""
+
+    NOISE = "noise"
+    THRESHOLD = "threshold"
+    MISSING = "missing"
+
+
+class Lists(ArtifactCheck):
+    """Met where a list of the answer holds these names and no others."""
+
+    kind: Literal["lists"] = "lists"
+    names: ListName = Field(description="The list.")
+    holds: str = Field(
+        min_length=1, max_length=2000, description="Names with commas between them; `<<fact>>` as above."
+    )
+
+
+AlertCheck = Annotated[Detects | Precise | Lists, Field(discriminator="kind", description="One check.")]
+
+
+class AlertsKey(Document):
+    """An answer is a set of alert rules that are run over the dataset."""
+
+    kind: Literal["alerts"]
+    incidents: list[Incident] = Field(min_length=1, max_length=20, description="What rules must find.")
+    planned: list[PlannedWork] = Field(default=[], max_length=10, description="Planned work.")
+    grace: Annotated[int, Field(ge=0, le=120)] = Field(
+        default=15,
+        description="Minutes after an incident in which a rule that begins to fire is neither right nor wrong.",
+    )
+    checks: list[AlertCheck] = Field(min_length=2, max_length=60, description="The rubric, in order.")
+
+    @model_validator(mode="after")
+    def _ids_hold(self) -> Self:
+        _check_ids(self.checks)
+        known = {one.id for one in self.incidents}
+        for check in self.checks:
+            if isinstance(check, Detects) and check.incident not in known:
+                raise ValueError(f"checks.{check.id}: there is no incident {check.incident!r}")
+        return self
+
+
+ArtifactKey = Annotated[DashboardKey | AlertsKey, Field(discriminator="kind", description="The kinds of artifacts.")]
+
+
+def _check_ids(checks: Sequence[ArtifactCheck]) -> None:
+    ids = [check.id for check in checks]
+    if len(set(ids)) < len(ids):
+        raise ValueError("artifact.checks: two have the same id")
 
 
 def list_texts(key: ArtifactKey) -> Iterator[str]:
