@@ -11,6 +11,7 @@ from pydantic import Field, StrictInt, StringConstraints, ValidationError, field
 
 from proctor.api.fields import Closed, Flag, Image, LabelKey, LabelValue, Name, ObjectName
 from proctor.api.suite import Resources, Toleration
+from proctor.core.seeding.share import MAX_PARTS
 from proctor.errors import InvalidInput
 
 MAX_BYTES = 256 * 1024
@@ -52,6 +53,9 @@ class ClickHouse(Closed):
         default="proctor-clickhouse", description="Secret in a run's namespace with user and password."
     )
     secure: Flag = Field(default=False, description="TLS.")
+    seed_workers: Annotated[int, Field(ge=1, le=MAX_PARTS)] = Field(
+        default=1, description="Of your own one: how many pods share the seeding of a dataset."
+    )
 
 
 class Canary(Closed):

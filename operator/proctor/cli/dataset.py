@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress, Progress
     from proctor.core.seeding.plan import SeedPlan
     from proctor.core.seeding.record import DatasetRecord
+    from proctor.core.seeding.share import Share
     from proctor.local.dataset_files import SeedRequest
     from proctor.local.datasets import DatasetStore
+    from proctor.local.remote_datasets import RemoteDatasets
 
 ResultT = TypeVar("ResultT")
 
@@ -34,9 +37,26 @@ Digest = Annotated[str, typer.Argument(help="The dataset's hash, or how it begin
 Volume = Annotated[str, typer.Option(help="Share of the background's rows: 1 is full scale.")]
 Seed = Annotated[int, typer.Option(help="An integer that fixes all chance.", min=0, max=2**63 - 1)]
 Anchor = Annotated[str, typer.Option(help="The instant that the data lead up to, with a zone.")]
-Url = Annotated[
+Urls = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        help="A ClickHouse of your own (password: PROCTOR_CLICKHOUSE_PASSWORD), not the embedded engine;"
+        " once per shard of a cluster, always in the same order.",
+        show_default=False,
+    ),
+]
+Cluster = Annotated[
+    str,
+    typer.Option(help="With several --url: what the servers call themselves in remote_servers.", show_default=False),
+]
+Part = Annotated[
     str | None,
-    typer.Option(help="A ClickHouse of your own (password: PROCTOR_CLICKHOUSE_PASSWORD), not the embedded engine."),
+    typer.Option(
+        help="Load one part of several, like 2/4, into --url; the worker of the first waits for all and makes the"
+        " dataset.",
+        show_default=False,
+    ),
 ]
 Threads = Annotated[int, typer.Option(help="How many statements run at a time.", min=1, max=64)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -55,17 +75,26 @@ def seed(
     anchor: Anchor = DEFAULT_ANCHOR,
     data_dir: DataDir = None,
     scenarios: Scenarios = None,
-    url: Url = None,
+    url: Urls = None,
+    cluster: Cluster = "",
+    part: Part = None,
     threads: Threads = 2,
     as_json: Json = False,
 ) -> None:
     """Build a dataset unless it is there; the same inputs always give the same rows."""
     with explained():
         request = _request(scenario, volume, seed, anchor, scenarios, threads)
-        record = None if url is not None else _find(request, data_dir)
+        share = _share(part, url)
+        record = None if url else _find(request, data_dir)
         found = record is not None
         if record is None:
-            found, record = _run(_seed(request, data_dir, url))
+            place = _Place(url, cluster)
+            found, record = _run(
+                _seed_part(request, data_dir, place, share) if share else _seed(request, data_dir, place)
+            )
+    if record is None:
+        _tell_part(request.hash, part, as_json=as_json)
+        return
     if as_json:
         _print_json({**_summary(record), "reused": found, "facts": record.facts})
         return
@@ -77,10 +106,10 @@ def seed(
 
 
 @app.command("ls")
-def list_all(data_dir: DataDir = None, url: Url = None, as_json: Json = False) -> None:
+def list_all(data_dir: DataDir = None, url: Urls = None, cluster: Cluster = "", as_json: Json = False) -> None:
     """List committed datasets."""
     with explained():
-        records = _run(_list(data_dir, url))
+        records = _run(_list(data_dir, _Place(url, cluster)))
     if as_json:
         _print_json([_summary(record) for record in records])
         return
@@ -94,10 +123,12 @@ def list_all(data_dir: DataDir = None, url: Url = None, as_json: Json = False) -
 
 
 @app.command()
-def verify(digest: Digest, data_dir: DataDir = None, url: Url = None, threads: Threads = 2) -> None:
+def verify(
+    digest: Digest, data_dir: DataDir = None, url: Urls = None, cluster: Cluster = "", threads: Threads = 2
+) -> None:
     """Compute a dataset's digests anew and compare them with its record."""
     with explained():
-        differences = _run(_verify(digest, data_dir, url, threads))
+        differences = _run(_verify(digest, data_dir, _Place(url, cluster), threads))
     for line in differences:
         print(line, file=sys.stderr)
     if differences:
@@ -106,10 +137,10 @@ def verify(digest: Digest, data_dir: DataDir = None, url: Url = None, threads: T
 
 
 @app.command("rm")
-def remove(digest: Digest, data_dir: DataDir = None, url: Url = None) -> None:
+def remove(digest: Digest, data_dir: DataDir = None, url: Urls = None, cluster: Cluster = "") -> None:
     """Remove a dataset."""
     with explained():
-        print(f"removed {_run(_remove(digest, data_dir, url))}")
+        print(f"removed {_run(_remove(digest, data_dir, _Place(url, cluster)))}")
 
 
 @app.command()
@@ -127,7 +158,7 @@ def explain(
         from proctor.core.seeding.plan import compile_plan
 
         request = _request(scenario, volume, seed, anchor, scenarios, 1)
-        recipe = load_recipe(request.scenario)
+        recipe = load_recipe(request.scenario, seed)
         plan = compile_plan(recipe, seed=seed, anchor=request.anchor, volume=request.volume)
         _print_plan(plan, request.hash, with_sql=sql)
 
@@ -166,8 +197,37 @@ def _find(request: SeedRequest, data_dir: Path | None) -> DatasetRecord | None:
     return find_dataset(request, data_dir=resolve_data_dir(data_dir))
 
 
-async def _seed(request: SeedRequest, data_dir: Path | None, url: str | None) -> tuple[bool, DatasetRecord]:
-    async with _store(data_dir, url) as store:
+def _share(part: str | None, urls: list[str] | None) -> Share | None:
+    from proctor.core.seeding.share import Share
+    from proctor.errors import InvalidInput
+
+    if part is None:
+        return None
+    if not urls:
+        raise InvalidInput("--part: the embedded engine has one process; several workers share a ClickHouse by --url")
+    return Share.parse(part)
+
+
+def _tell_part(digest: str, part: str | None, *, as_json: bool) -> None:
+    if as_json:
+        _print_json({"hash": digest, "part": part})
+    else:
+        print(f"loaded part {part} of {digest}; the worker of the first part makes the dataset once all are there")
+
+
+async def _seed_part(
+    request: SeedRequest, data_dir: Path | None, place: _Place, share: Share
+) -> tuple[bool, DatasetRecord | None]:
+    async with place.open_servers(data_dir) as servers:
+        found = await servers.find(request)
+        if found is not None:
+            return True, found
+        with progress_bar() as show:
+            return False, await servers.ensure_part(request, share, show)
+
+
+async def _seed(request: SeedRequest, data_dir: Path | None, place: _Place) -> tuple[bool, DatasetRecord | None]:
+    async with place.open(data_dir) as store:
         found = await store.find(request)
         if found is not None:
             return True, found
@@ -175,18 +235,18 @@ async def _seed(request: SeedRequest, data_dir: Path | None, url: str | None) ->
             return False, await store.ensure(request, show)
 
 
-async def _list(data_dir: Path | None, url: str | None) -> tuple[DatasetRecord, ...]:
-    async with _store(data_dir, url) as store:
+async def _list(data_dir: Path | None, place: _Place) -> tuple[DatasetRecord, ...]:
+    async with place.open(data_dir) as store:
         return await store.records()
 
 
-async def _verify(digest: str, data_dir: Path | None, url: str | None, threads: int) -> list[str]:
-    async with _store(data_dir, url) as store:
+async def _verify(digest: str, data_dir: Path | None, place: _Place, threads: int) -> list[str]:
+    async with place.open(data_dir) as store:
         return await store.verify(await _select(store, digest), threads=threads)
 
 
-async def _remove(digest: str, data_dir: Path | None, url: str | None) -> str:
-    async with _store(data_dir, url) as store:
+async def _remove(digest: str, data_dir: Path | None, place: _Place) -> str:
+    async with place.open(data_dir) as store:
         record = await _select(store, digest)
         await store.remove(record.hash)
         return record.hash
@@ -201,20 +261,32 @@ async def _select(store: DatasetStore, prefix: str) -> DatasetRecord:
     return found[0]
 
 
-@asynccontextmanager
-async def _store(data_dir: Path | None, url: str | None) -> AsyncIterator[DatasetStore]:
-    from proctor.settings import resolve_data_dir
+@dataclass(frozen=True)
+class _Place:
+    """Where datasets are: the embedded engine, or servers by URL."""
 
-    folder = resolve_data_dir(data_dir)
-    if url is None:
+    urls: list[str] | None
+    cluster: str
+
+    @asynccontextmanager
+    async def open(self, data_dir: Path | None) -> AsyncIterator[DatasetStore]:
+        if self.urls:
+            async with self.open_servers(data_dir) as servers:
+                yield servers
+            return
         from proctor.local.datasets import EmbeddedDatasets
+        from proctor.settings import resolve_data_dir
 
-        yield EmbeddedDatasets(folder)
-        return
-    from proctor.local.remote_datasets import open_remote_datasets
+        yield EmbeddedDatasets(resolve_data_dir(data_dir))
 
-    async with open_remote_datasets(url, folder) as store:
-        yield store
+    @asynccontextmanager
+    async def open_servers(self, data_dir: Path | None) -> AsyncIterator[RemoteDatasets]:
+        from proctor.local.remote_datasets import open_remote_datasets
+        from proctor.settings import resolve_data_dir
+
+        folder = resolve_data_dir(data_dir)
+        async with open_remote_datasets(self.urls or (), folder, cluster=self.cluster) as servers:
+            yield servers
 
 
 @contextmanager

@@ -95,7 +95,8 @@ class Datasets:
         ]
         if settings.kind is ClickHouseKind.EMBEDDED:
             arguments += ["--control-port", str(settings.control_port)]
-        await self._ground.create(build_seed(self._ground.scope, index, tuple(arguments)))
+        workers = settings.seed_workers if settings.kind is ClickHouseKind.SERVER else 1
+        await self._ground.create(build_seed(self._ground.scope, index, tuple(arguments), workers=workers))
 
     async def serve(self, seen: Seen, name: str) -> None:
         """Create the servers under test that query one.

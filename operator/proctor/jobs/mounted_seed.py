@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,8 +24,9 @@ from proctor.bootstrap.mounted import Mount
 from proctor.clock import utc_now
 from proctor.core.digests import canonical_json
 from proctor.core.scenarios.answer import ANSWER_FILE
-from proctor.core.seeding.identity import RECIPE_FILE
+from proctor.core.seeding.identity import RECIPE_FILE, read_variants
 from proctor.core.seeding.record import DatasetRecord
+from proctor.core.seeding.share import Share
 from proctor.errors import InvalidInput, ProctorError, Retryable
 from proctor.jobs.seed import ClickHousePlace, SeedConfig, seed_dataset
 
@@ -34,6 +36,9 @@ _MAX_MESSAGE = 3000
 
 _PATIENCE_SECONDS = 300.0
 """A ClickHouse that restarts is back by then; a new pod would only be later. The Job tries it four times."""
+
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+"""Set by Kubernetes in the pods of an Indexed Job."""
 
 _SLACK = timedelta(hours=1)
 """For which a dataset is served beyond the run's own deadline, so that grading never meets its end."""
@@ -59,6 +64,7 @@ class SeedTask:
         control_port: of an embedded one's house.
         user_name: who servers under test will be.
         secure: whether to speak TLS.
+        share: which part of the dataset this pod loads; the pod of the first also makes it.
         termination_log: takes the last words.
         patience: seconds for which a ClickHouse that is away is waited for.
     """
@@ -71,6 +77,7 @@ class SeedTask:
     control_port: int
     user_name: str
     secure: bool
+    share: Share
     termination_log: Path
     patience: float
 
@@ -86,9 +93,13 @@ class SeedTask:
         parser.add_argument("--control-port", type=int, default=8124)
         parser.add_argument("--user-name", required=True)
         parser.add_argument("--secure", action="store_true")
+        parser.add_argument(
+            "--parts", type=int, default=1, help=f"pods of an Indexed Job; {_INDEX_VARIABLE} says which"
+        )
         parser.add_argument("--termination-log", type=Path, default=TERMINATION_LOG)
         parser.add_argument("--patience", type=float, metavar="SECONDS", default=_PATIENCE_SECONDS)
-        return cls(**vars(parser.parse_args(arguments)))
+        given = vars(parser.parse_args(arguments))
+        return cls(share=Share(int(os.environ.get(_INDEX_VARIABLE, "0")), given.pop("parts")), **given)
 
 
 def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
@@ -99,7 +110,8 @@ def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
         say: takes progress and the last words, for the pod's log.
     """
     try:
-        words: dict[str, Any] = asyncio.run(_seed_patiently(task, say)).model_dump(mode="json", by_alias=True)
+        place = asyncio.run(_seed_patiently(task, say))
+        words: dict[str, Any] = place.model_dump(mode="json", by_alias=True) if place else {"loaded": str(task.share)}
         code = 0
     except ProctorError as error:
         is_retryable = isinstance(error, Retryable)
@@ -111,7 +123,7 @@ def seed_mounted(task: SeedTask, say: Callable[[object], None]) -> int:
     return code
 
 
-async def _seed_patiently(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
+async def _seed_patiently(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace | None:
     until, said = time.monotonic() + task.patience, ""
     while True:
         try:
@@ -125,7 +137,7 @@ async def _seed_patiently(task: SeedTask, say: Callable[[object], None]) -> Data
             await asyncio.sleep(error.delay)
 
 
-async def _seed(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace:
+async def _seed(task: SeedTask, say: Callable[[object], None]) -> DatasetPlace | None:
     mount = Mount(task.mounted)
     ref = _find_ref(mount, task.scenario)
     until = utc_now() + timedelta(seconds=mount.suite.limits.active_deadline_seconds) + _SLACK
@@ -154,6 +166,7 @@ async def _seed_in_house(
         scenario=ref.name,
         recipe=_read_text(folder / RECIPE_FILE),
         answer=_read_text(folder / ANSWER_FILE),
+        variants=read_variants(folder),
         seed=ref.seed,
         anchor=mount.children.anchor,
         volume=ref.volume,
@@ -166,7 +179,7 @@ async def _seed_in_house(
     return _place(task, record, port=served.port)
 
 
-async def _seed_in_server(task: SeedTask, mount: Mount, ref: ScenarioRef, *, until: datetime) -> DatasetPlace:
+async def _seed_in_server(task: SeedTask, mount: Mount, ref: ScenarioRef, *, until: datetime) -> DatasetPlace | None:
     admin = mount.clickhouse(task.host, task.port, secure=task.secure)
     record = await seed_dataset(
         SeedConfig(
@@ -181,8 +194,12 @@ async def _seed_in_server(task: SeedTask, mount: Mount, ref: ScenarioRef, *, unt
             volume=ref.volume,
             seed=ref.seed,
             anchor=mount.children.anchor,
+            part=task.share.part,
+            parts=task.share.parts,
         )
     )
+    if record is None:
+        return None
     await _make_user(admin, task.user_name, mount.key("datasetPassword"), database=record.database, until=until)
     return _place(task, record, port=task.port)
 

@@ -23,6 +23,7 @@ from proctor.adapters.clickhouse.datasets import Progress
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
+from proctor.adapters.clickhouse.shards import Shards
 from proctor.core.digests import digest_bytes
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.recipe import load_recipe
@@ -30,6 +31,7 @@ from proctor.core.seeding.facts import FactSheet
 from proctor.core.seeding.identity import dataset_hash
 from proctor.core.seeding.plan import compile_plan
 from proctor.core.seeding.record import DatasetRecord
+from proctor.core.seeding.share import MAX_PARTS, Share
 from proctor.errors import InvalidInput, ProctorError, Retryable
 
 _RETRY_EXIT = 75
@@ -57,15 +59,22 @@ class SeedConfig(_Closed):
     """What to seed, and where."""
 
     endpoint: ClickHousePlace = Field(description="The ClickHouse.")
-    scenario: Path = Field(description="The scenario's folder: recipe.yaml, and answer.yaml for the facts.")
+    scenario: Path = Field(description="The scenario's folder: recipe.yaml, answer.yaml for the facts, variants.yaml.")
     volume: Decimal = Field(default=Decimal(1), description="Share of the background's rows.")
     seed: Annotated[int, Field(ge=0)] = Field(default=42, description="An integer that fixes all chance.")
     anchor: AwareDatetime = Field(description="The instant that the data lead up to.")
     threads: Annotated[int, Field(ge=1, le=64)] = Field(default=2, description="How many statements run at a time.")
+    part: Annotated[int, Field(ge=0, lt=MAX_PARTS)] = Field(default=0, description="Which part this process loads.")
+    parts: Annotated[int, Field(ge=1, le=MAX_PARTS)] = Field(
+        default=1, description="How many processes share the work."
+    )
 
 
-async def seed_dataset(config: SeedConfig) -> DatasetRecord:
-    """Build a dataset unless it is committed already.
+async def seed_dataset(config: SeedConfig) -> DatasetRecord | None:
+    """Build a dataset unless it is committed already, or load this process's part of it.
+
+    Returns:
+        The dataset's record; None if the process of the first part makes it.
 
     Raises:
         InvalidInput: the recipe or a fact query is at fault.
@@ -77,15 +86,18 @@ async def seed_dataset(config: SeedConfig) -> DatasetRecord:
         place.host, place.port, place.user, place.password.get_secret_value(), place.database, place.secure
     )
     anchor: datetime = config.anchor
-    recipe = load_recipe(config.scenario)
+    recipe = load_recipe(config.scenario, config.seed)
     order = SeedOrder(
         dataset_hash(recipe, config.seed, anchor, config.volume),
         config.scenario.name,
         compile_plan(recipe, seed=config.seed, anchor=anchor, volume=config.volume),
-        _read_sheet(config.scenario),
+        _read_sheet(config.scenario, config.seed),
         config.threads,
     )
-    return await DatasetRegistry(HttpSession(endpoint), endpoint.database).ensure(order, _report_progress)
+    registry = DatasetRegistry(Shards([HttpSession(endpoint)]), endpoint.database)
+    if config.parts == 1:
+        return await registry.ensure(order, _report_progress)
+    return await registry.ensure_part(order, Share(config.part, config.parts), _report_progress)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,11 +118,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_retryable = isinstance(error, Retryable)
         _write({"error": str(error), "retryable": is_retryable})
         return _RETRY_EXIT if is_retryable else 1
-    _write({"record": record.model_dump(mode="json")})
+    _write({"record": record.model_dump(mode="json") if record else None})
     return 0
 
 
-def _read_sheet(scenario: Path) -> FactSheet | None:
+def _read_sheet(scenario: Path, seed: int) -> FactSheet | None:
     path = scenario / _ANSWER_FILE
     try:
         source = digest_bytes(path.read_bytes())
@@ -118,7 +130,7 @@ def _read_sheet(scenario: Path) -> FactSheet | None:
         return None
     except OSError as error:
         raise InvalidInput(f"answer key {path}: can't be read: {error}") from error
-    answer = load_answer(scenario)
+    answer = load_answer(scenario, seed)
     return FactSheet(answer.facts_digest, source, answer.facts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
+from proctor.adapters.clickhouse.shards import Shards
 from proctor.core.seeding.record import DatasetRecord
 from proctor.local.dataset_files import SeedRequest, datasets_dir
 from proctor.local.datasets import compile_request, read_sheet
@@ -20,6 +21,7 @@ from proctor.local.staging import hold_name
 
 if TYPE_CHECKING:
     from proctor.adapters.clickhouse.datasets import OnProgress
+    from proctor.core.seeding.share import Share
 
 PASSWORD_VARIABLE = "PROCTOR_CLICKHOUSE_PASSWORD"  # noqa: S105 - the variable's name, not a password
 
@@ -45,11 +47,13 @@ class RemoteDatasets:
     async def ensure(self, request: SeedRequest, on_progress: OnProgress | None = None) -> DatasetRecord:
         """Return a dataset's record, building the dataset or computing its facts if they are missing."""
         async with hold_name(datasets_dir(self.data_dir), request.hash):
-            plan, sheet = await asyncio.gather(
-                asyncio.to_thread(compile_request, request), asyncio.to_thread(read_sheet, request)
-            )
-            order = SeedOrder(request.hash, request.scenario.name, plan, sheet, request.threads)
-            return await self.registry.ensure(order, on_progress)
+            return await self.registry.ensure(await _order(request), on_progress)
+
+    async def ensure_part(
+        self, request: SeedRequest, share: Share, on_progress: OnProgress | None = None
+    ) -> DatasetRecord | None:
+        """Load one of several parts; return the dataset's record, or None if another worker makes the dataset."""
+        return await self.registry.ensure_part(await _order(request), share, on_progress)
 
     async def records(self) -> tuple[DatasetRecord, ...]:
         """Return the records of all committed datasets."""
@@ -65,15 +69,30 @@ class RemoteDatasets:
         await self.registry.remove(digest)
 
 
+async def _order(request: SeedRequest) -> SeedOrder:
+    plan, sheet = await asyncio.gather(
+        asyncio.to_thread(compile_request, request), asyncio.to_thread(read_sheet, request)
+    )
+    return SeedOrder(request.hash, request.scenario.name, plan, sheet, request.threads)
+
+
 @asynccontextmanager
-async def open_remote_datasets(url: str, data_dir: Path) -> AsyncIterator[RemoteDatasets]:
-    """Use the datasets of a ClickHouse; a password in the environment wins over one in the URL.
+async def open_remote_datasets(
+    urls: Sequence[str], data_dir: Path, *, cluster: str = ""
+) -> AsyncIterator[RemoteDatasets]:
+    """Use the datasets of a ClickHouse; a password in the environment wins over those in URLs.
+
+    Args:
+        urls: of each shard; the first has the registry.
+        data_dir: whose locks keep two seedings on this machine apart.
+        cluster: what several servers call themselves in `remote_servers`.
 
     Raises:
-        InvalidInput: the URL can't be read.
+        InvalidInput: a URL can't be read, or several servers have no name.
     """
-    endpoint = Endpoint.parse(url)
+    endpoints = [Endpoint.parse(url) for url in urls]
     password = os.environ.get(PASSWORD_VARIABLE)
     if password is not None:
-        endpoint = replace(endpoint, password=password)
-    yield RemoteDatasets(DatasetRegistry(HttpSession(endpoint), endpoint.database), data_dir)
+        endpoints = [replace(endpoint, password=password) for endpoint in endpoints]
+    shards = Shards([HttpSession(endpoint) for endpoint in endpoints], cluster)
+    yield RemoteDatasets(DatasetRegistry(shards, endpoints[0].database), data_dir)

@@ -143,9 +143,10 @@ class RemoteHouse:
         # The registry brings recipes along, which a run on seeded data never reads.
         from proctor.adapters.clickhouse.registry import DatasetRegistry
         from proctor.adapters.clickhouse.session import HttpSession
+        from proctor.adapters.clickhouse.shards import Shards
         from proctor.local.remote_datasets import RemoteDatasets
 
-        registry = DatasetRegistry(HttpSession(self.admin), self.admin.database)
+        registry = DatasetRegistry(Shards([HttpSession(self.admin)]), self.admin.database)
         return await RemoteDatasets(registry, self.data_dir).ensure(request, on_progress)
 
     def serve(self, record: DatasetRecord) -> ServedDataset:

@@ -19,21 +19,33 @@ _TOKEN_SECONDS = 3600
 _ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
-def build_seed(scope: RunScope, scenario: int, arguments: tuple[str, ...]) -> KubeObject:
+def build_seed(scope: RunScope, scenario: int, arguments: tuple[str, ...], *, workers: int = 1) -> KubeObject:
     """Return the Job that seeds the dataset of a scenario.
 
     Args:
         scope: the run.
         scenario: its index in the suite.
         arguments: of `proctor.jobs.seed`, beside where its settings are and which scenario it is.
+        workers: how many pods share the work, each a part of the rows.
     """
     reference = scope.suite.scenarios[scenario]
     needs = Needs(keys=(DATASET_PASSWORD,), scenarios=(reference,), answers=ANSWER, runtime_size="64Mi")
+    parts = ("--parts", str(workers)) if workers > 1 else ()
     container = Container(
         name="seed",
         image=scope.images.operator,
         amounts=_SEED_AMOUNTS,
-        command=(*PYTHON, "-m", "proctor.jobs.seed", "--mounted", ROOT, "--scenario", reference.name, *arguments),
+        command=(
+            *PYTHON,
+            "-m",
+            "proctor.jobs.seed",
+            "--mounted",
+            ROOT,
+            "--scenario",
+            reference.name,
+            *arguments,
+            *parts,
+        ),
         env=variables(SCRATCH_ENVIRONMENT),
         mounts=settings_mounts(),
     )
@@ -45,7 +57,10 @@ def build_seed(scope: RunScope, scenario: int, arguments: tuple[str, ...]) -> Ku
         deadline_seconds=scope.suite.limits.active_deadline_seconds,
     )
     metadata = scope.metadata(scope.names.seed(scenario), scope.names.labels(Role.SEED))
-    return build_job(metadata, pod)
+    job = build_job(metadata, pod)
+    if workers > 1:
+        job["spec"] |= {"completionMode": "Indexed", "completions": workers, "parallelism": workers}
+    return job
 
 
 def build_grade(scope: RunScope) -> tuple[KubeObject, ...]:

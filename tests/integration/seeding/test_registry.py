@@ -16,7 +16,9 @@ from proctor.adapters.clickhouse import registry as module
 from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
+from proctor.adapters.clickhouse.shards import Shards
 from proctor.core.seeding.identity import dataset_hash
+from proctor.core.seeding.plan import SeedPlan
 from proctor.errors import InvalidInput, Retryable, Terminal
 from support.seeding import ANCHOR, EVERYTHING, make_plan, make_recipe, make_stream
 
@@ -35,7 +37,7 @@ async def _databases(session: HttpSession, digest: str) -> list[str]:
 
 async def test_a_dataset_is_built_once_and_found(session: HttpSession) -> None:
     """M-A4: the second asking finds the first's row; verify and remove work on it."""
-    registry, order = DatasetRegistry(session, "default"), _order(50)
+    registry, order = DatasetRegistry(Shards([session]), "default"), _order(50)
     record = await registry.ensure(order)
     assert await registry.ensure(order) == record
     assert await registry.find(order.hash) == record
@@ -51,7 +53,7 @@ async def test_a_dataset_is_built_once_and_found(session: HttpSession) -> None:
 
 async def test_the_first_commit_wins(session: HttpSession) -> None:
     """Architecture: two machines at once end with one dataset, the other's database dropped."""
-    registries, order = [DatasetRegistry(session, "default") for _ in range(2)], _order(60)
+    registries, order = [DatasetRegistry(Shards([session]), "default") for _ in range(2)], _order(60)
     first, second = await asyncio.gather(*(one.ensure(order) for one in registries))
     assert first == second
     assert await _databases(session, order.hash) == [first.database]
@@ -61,7 +63,7 @@ async def test_dead_attempts_are_swept_and_living_ones_are_not(
     session: HttpSession,
 ) -> None:
     """M-A4: what a killed seeding left in a ClickHouse goes with the next one."""
-    registry = DatasetRegistry(session, "default")
+    registry = DatasetRegistry(Shards([session]), "default")
     await registry.prepare()
     dead, alive, foreign = "ds_00000000000000aa_dead", "ds_00000000000000aa_alive", "ds_00000000000000aa_other"
     for name in (dead, alive, foreign):
@@ -78,13 +80,13 @@ async def test_a_failed_build_leaves_no_database(session: HttpSession, monkeypat
     """M-A4: a refusal in the middle drops what was built."""
     order = _order(70)
 
-    async def refuse(*_: object, **__: object) -> None:
-        await session.run(f"CREATE DATABASE `{_[2]}`")
+    async def refuse(shards: Shards, _: SeedPlan, database: str, *__: object, **___: object) -> None:
+        await shards.first.run(f"CREATE DATABASE `{database}`")
         raise Terminal("no")
 
     monkeypatch.setattr(module, "build_dataset", refuse)
     with pytest.raises(Terminal, match="no"):
-        await DatasetRegistry(session, "default").ensure(order)
+        await DatasetRegistry(Shards([session]), "default").ensure(order)
     assert await _databases(session, order.hash) == []
 
 

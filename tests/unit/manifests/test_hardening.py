@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from proctor.errors import InvalidInput
 from proctor.manifests.canary import Probe, build_canary
+from proctor.manifests.jobs import build_seed
 from proctor.manifests.sandbox import build_sandbox
 from proctor.manifests.scope import Images, KubeObject, Placement, RunScope
 from proctor.manifests.toolbox import Part, build_toolbox
@@ -269,3 +270,13 @@ def test_a_server_under_test_starts_once_its_way_out_is_closed() -> None:
     assert [words[index + 1] for index, word in enumerate(words) if word == "--open"] == [DATASET.address]
     assert [words[index + 1] for index, word in enumerate(words) if word == "--closed"] == ["10.96.0.1:443"]
     assert DATASET.address in DATASET.closed
+
+
+def test_several_workers_are_an_indexed_job() -> None:
+    """Issue, Children: a seeding Job is Indexed over row ranges; alone, it is an ordinary one."""
+    alone, shared = (build_seed(scope(), 0, ("--user-name", "x"), workers=workers) for workers in (1, 3))
+    assert "completionMode" not in alone["spec"]
+    indexed = shared["spec"]
+    assert (indexed["completionMode"], indexed["completions"], indexed["parallelism"]) == ("Indexed", 3, 3)
+    (container,) = indexed["template"]["spec"]["containers"]
+    assert container["command"][-2:] == ["--parts", "3"]

@@ -18,7 +18,12 @@ from proctor.core.seeding.schema import create_table, tables_for
 from proctor.core.seeding.sql import name_table
 from proctor.errors import ProctorError, Terminal
 
-_FACT_LIMITS: Settings = {"readonly": 1, "max_result_rows": 2}
+_FACT_LIMITS: Settings = {
+    "readonly": 1,
+    "max_result_rows": 2,
+    # Over several servers, a subquery or a join is of all their rows.
+    "distributed_product_mode": "global",
+}
 _FACT_SECONDS = 120
 _FACTS_AT_ONCE = 4
 _ONE_BLOCK: Settings = {
@@ -46,6 +51,7 @@ class Stage(StrEnum):
     """What seeding is doing."""
 
     LOADING = "loading"
+    WAITING = "waiting for other parts"
     ROLLING_UP = "rolling up"
     VERIFYING = "verifying"
 
@@ -56,8 +62,8 @@ class Progress:
 
     Attributes:
         stage: what it is doing.
-        rows: row numbers done.
-        total: row numbers in all.
+        rows: row numbers done; of waiting, parts that are loaded.
+        total: how many there are in all.
     """
 
     stage: Stage
@@ -68,15 +74,15 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-async def build_dataset(
+async def fill_database(
     session: SqlSession, plan: SeedPlan, database: str, *, threads: int = 2, on_progress: OnProgress | None = None
 ) -> dict[str, TableDigest]:
-    """Build all tables of a dataset in a database of their own, and verify them.
+    """Build all tables of a dataset in a database that `create_database` has made, and verify them.
 
     Args:
         session: the ClickHouse.
         plan: what to build.
-        database: its name; must not exist.
+        database: its name.
         threads: how many statements run at a time.
         on_progress: told after each statement.
 
@@ -87,14 +93,6 @@ async def build_dataset(
         Retryable: the ClickHouse went away.
         Terminal: it refused a statement, or holds other rows than the plan says.
     """
-    await create_database(session, database)
-    return await fill_database(session, plan, database, threads=threads, on_progress=on_progress)
-
-
-async def fill_database(
-    session: SqlSession, plan: SeedPlan, database: str, *, threads: int = 2, on_progress: OnProgress | None = None
-) -> dict[str, TableDigest]:
-    """As `build_dataset`, in a database that `create_database` has made."""
     tell = on_progress or (lambda _: None)
     await _create_rest(session, plan, database)
     await load_rows(session, plan, database, threads=threads, on_progress=tell)
@@ -115,7 +113,7 @@ async def create_database(session: SqlSession, database: str, *, threads: int = 
     for table in rollups.ROLLED_UP:
         names = (rollups.kv_table(table), rollups.key_table(table))
         creations |= zip(names, rollups.create_rollups(database, table), strict=True)
-    await _at_once([partial(_create, session, database, *one) for one in creations.items()], threads)
+    await run_at_once([partial(_create, session, database, *one) for one in creations.items()], threads)
 
 
 async def create_tables(session: SqlSession, plan: SeedPlan, database: str) -> None:
@@ -149,7 +147,8 @@ async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
     parts: int = 1,
 ) -> None:
     """Load the rows of one of several parts of a dataset into its tables."""
-    total, done = plan.rows(), 0
+    insertions = list(plan.insertions(database, part=part, parts=parts))
+    total, done = sum(one.rows for one in insertions), 0
     settings = {**_ONE_BLOCK, **_AS_WRITTEN} if total < _FEW_ROWS else _ONE_BLOCK
 
     async def insert(insertion: Insertion) -> None:
@@ -159,7 +158,7 @@ async def load_rows(  # noqa: PLR0913 - a part of a range has two numbers
         if on_progress:
             on_progress(Progress(Stage.LOADING, done, total))
 
-    await _at_once([partial(insert, one) for one in plan.insertions(database, part=part, parts=parts)], threads)
+    await run_at_once([partial(insert, one) for one in insertions], threads)
 
 
 async def fill_rollups(session: SqlSession, database: str, *, threads: int = 2) -> None:
@@ -171,7 +170,7 @@ async def fill_rollups(session: SqlSession, database: str, *, threads: int = 2) 
         for statement in rollups.create_views(database, table):
             await session.run(statement)
 
-    await _at_once([partial(fill, table) for table in rollups.ROLLED_UP], threads)
+    await run_at_once([partial(fill, table) for table in rollups.ROLLED_UP], threads)
 
 
 async def verify_rows(
@@ -191,7 +190,7 @@ async def verify_rows(
             expected[table] += int(str(rows))
 
     jobs = _digest_jobs(session, plan.tables, database, digests, threads=threads)
-    await _at_once([*jobs, *(partial(count, query, tables) for query, tables in queries)], threads)
+    await run_at_once([*jobs, *(partial(count, query, tables) for query, tables in queries)], threads)
     for table, rows in expected.items():
         if digests[table].rows != rows:
             raise Terminal(f"dataset {database}: {table} has {digests[table].rows} rows instead of {rows}")
@@ -203,7 +202,7 @@ async def digest_database(
 ) -> dict[str, TableDigest]:
     """Return rows and digest of the given raw tables and of all rollups, as they are now."""
     found: dict[str, TableDigest] = {}
-    await _at_once(_digest_jobs(session, tables, database, found, threads=threads), threads)
+    await run_at_once(_digest_jobs(session, tables, database, found, threads=threads), threads)
     return dict(sorted(found.items()))
 
 
@@ -246,11 +245,11 @@ async def compute_facts(
         rows = await session.fetch(query.sql, {**_FACT_LIMITS, "max_execution_time": seconds, "database": database})
         facts[name] = read_fact(name, query.type, rows)
 
-    await _at_once([partial(ask, name, query) for name, query in queries.items()], _FACTS_AT_ONCE)
+    await run_at_once([partial(ask, name, query) for name, query in queries.items()], _FACTS_AT_ONCE)
     return {name: facts[name] for name in queries}
 
 
-async def _at_once(jobs: Sequence[Callable[[], Awaitable[None]]], workers: int) -> None:
+async def run_at_once(jobs: Sequence[Callable[[], Awaitable[None]]], workers: int) -> None:
     """Run jobs, some at a time, in order; the first failure ends all."""
     waiting = iter(jobs)
 
