@@ -22,6 +22,7 @@ from builder.python_tree import install_pinned, install_proctor, install_require
 ROOT = Path(__file__).resolve().parents[2]
 IMAGES = ROOT / "images"
 BUSYBOX = Path("/bin/busybox")
+KUBECTL = Path(sys.executable).with_name("kubectl")
 AGENT = ROOT / "operator" / "proctor_agent"
 NPM = ROOT / "tests" / "npm" / "package.json"
 SOURCES = (ROOT / "operator", ROOT / "scenarios", ROOT / "pyproject.toml", ROOT / "README.md", ROOT / "LICENSE")
@@ -55,6 +56,7 @@ def catalogue() -> dict[str, Entry]:
         Entry("base", None, partial(digest_texts, BASE_COMMAND), _fill_base),
         Entry("busybox", None, partial(digest_files, BUSYBOX), _fill_busybox),
         Entry("pause", None, partial(digest_files, BUSYBOX), _fill_busybox),
+        Entry("kubectl", None, partial(digest_files, BUSYBOX, KUBECTL), _fill_kubectl),
         Entry("sandbox", "base", partial(digest_files, AGENT, BUSYBOX), _fill_sandbox),
         Entry("sandbox-claude-code", "sandbox", partial(digest_files, NPM), _fill_claude_code),
         *(
@@ -91,6 +93,12 @@ def _fill_busybox(context: Path, _kept: Path) -> None:
     if not BUSYBOX.exists():
         raise ImageError("no /bin/busybox: as root apt-get install busybox-static")
     shutil.copy(BUSYBOX, context / "bin" / "busybox")
+
+
+def _fill_kubectl(context: Path, kept: Path) -> None:
+    _fill_busybox(context, kept)
+    (context / "bin" / "busybox").rename(context / "bin" / "sh")
+    shutil.copy(KUBECTL, context / "bin" / "kubectl")
 
 
 def _fill_sandbox(context: Path, kept: Path) -> None:
