@@ -42,8 +42,12 @@ class ScenarioRef(Closed):
 
     name: Name = Field(description="A shipped scenario, or one's own by the two references.")
     volume: Volume = Field(default=Decimal(1), description="Scale of the dataset; the truth is the same at any scale.")
-    seed: Annotated[StrictInt, Field(ge=0, le=2**53 - 1)] = Field(default=42, description="Fixes all chance.")
-    config_map_ref: NameRef | None = Field(default=None, description="ConfigMap with brief.yaml and recipe.yaml.")
+    seed: Annotated[StrictInt, Field(ge=0, le=2**53 - 1)] = Field(
+        default=42, description="Fixes all chance; any but 42 redraws the scenario's names too."
+    )
+    config_map_ref: NameRef | None = Field(
+        default=None, description="ConfigMap: brief.yaml, recipe.yaml, and variants.yaml if any."
+    )
     answer_ref: NameRef | None = Field(default=None, description="Secret with answer.yaml and policies.yaml.")
 
     @model_validator(mode="after")

@@ -162,7 +162,8 @@ def build_grader(config: GraderConfig) -> GraderParts:
     Raises:
         InvalidInput: a brief or an answer key is at fault, a fact is missing, or the judge can't be asked.
     """
-    keys = {name: _load_key(name, source) for name, source in config.scenarios.items()}
+    seeds = {ref.name: ref.seed for ref in config.suite.scenarios}
+    keys = {name: _load_key(name, source, seeds[name]) for name, source in config.scenarios.items()}
     rubrics = {name: _build_rubric(name, key, config.scenarios[name].facts) for name, key in keys.items()}
     judge = build_judge(
         config.suite.judge,
@@ -194,9 +195,9 @@ def _build_endpoint(login: StoreLogin) -> Endpoint:
     return Endpoint(**told, password=login.password.get_secret_value())
 
 
-def _load_key(name: str, source: ScenarioSource) -> ScenarioKey:
+def _load_key(name: str, source: ScenarioSource, seed: int) -> ScenarioKey:
     try:
-        return ScenarioKey(load_answer(source.directory), load_brief(source.directory), {})
+        return ScenarioKey(load_answer(source.directory, seed), load_brief(source.directory, seed), {})
     except InvalidInput as error:
         raise InvalidInput(f"scenario {name}: {error}") from error
 

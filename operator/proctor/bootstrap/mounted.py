@@ -1,7 +1,7 @@
 """A run as its pods find it: a folder of mounted ConfigMaps and Secrets.
 
     suite/suite.json  children/children.json  keys/<name>  clickhouse/{user,password}  secrets/<name>/<key>
-    scenarios/<name>/{brief,recipe,answer,policies}.yaml   of scenarios that are not shipped; each pod gets its own part
+    scenarios/<name>/{brief,recipe,variants,answer,policies}.yaml  of scenarios not shipped; each pod gets its own part
 
 Whoever may write into the namespace may write these, so every file is bounded and read by a closed schema.
 """

@@ -49,8 +49,8 @@ def read_gateway_config(root: Path) -> GatewayConfig:
             "operator_token": mount.key("operatorToken"),
             "scenarios": {
                 ref.name: ScenarioParts(
-                    brief=load_brief(folder).model_dump(mode="json"),
-                    policies=read_policies(folder),
+                    brief=load_brief(folder, ref.seed).model_dump(mode="json"),
+                    policies=read_policies(folder, ref.seed),
                     dataset=DatasetLogin.model_validate(render_login(mount.dataset(ref.name))),
                 )
                 for ref, folder in mount.scenario_dirs()

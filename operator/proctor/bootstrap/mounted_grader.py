@@ -36,7 +36,7 @@ async def read_grader_config(root: Path) -> GraderConfig:
     scenarios = {
         ref.name: ScenarioSource(
             directory=folder,
-            facts=await _ask_facts(folder, mount.dataset(ref.name)),
+            facts=await _ask_facts(folder, ref.seed, mount.dataset(ref.name)),
             dataset=StoreLogin.model_validate(render_login(mount.dataset(ref.name))),
         )
         for ref, folder in mount.scenario_dirs()
@@ -68,8 +68,8 @@ async def prepare_store(root: Path) -> None:
         await store.close()
 
 
-async def _ask_facts(folder: Path, dataset: Endpoint) -> dict[str, Any]:
-    queries = load_answer(folder).facts
+async def _ask_facts(folder: Path, seed: int, dataset: Endpoint) -> dict[str, Any]:
+    queries = load_answer(folder, seed).facts
     try:
         return dict(await compute_facts(HttpSession(dataset), queries, dataset.database, seconds=FACT_SECONDS))
     except InvalidInput as error:

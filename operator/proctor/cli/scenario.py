@@ -125,7 +125,7 @@ def check(
     volume: Annotated[
         str | None, typer.Option(help="Share of the background's rows to seed; the reference record's if left out.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="A dataset seed other than the reference record's.", min=0)] = None,
+    seed: Annotated[int | None, typer.Option(help="One dataset seed alone, instead of the three.", min=0)] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -137,14 +137,16 @@ def check(
     with explained():
         from proctor.core.fairness.check import check_files
         from proctor.core.fairness.folder import read_draft
+        from proctor.core.fairness.variants import choose_seeds
 
-        draft = read_draft(_find_folder(folder))
-        faults = check_files(draft)
-        trial = None
+        found = _find_folder(folder)
+        drafts = [read_draft(found, one) for one in (choose_seeds(read_draft(found)) if seed is None else (seed,))]
+        faults = tuple(fault for draft in drafts for fault in check_files(draft))
+        trials: tuple[Trial, ...] = ()
         if not faults and not static:
-            trial = _try(draft, volume, seed, data_dir)
-            faults = trial.faults
-    _print_check(draft, faults, trial, as_json=as_json)
+            trials = tuple(_try(draft, volume, data_dir) for draft in drafts)
+            faults = tuple(fault for trial in trials for fault in trial.faults)
+    _print_check(found, faults, trials, as_json=as_json)
     if faults:
         raise typer.Exit(ExitCode.FAIL)
 
@@ -161,7 +163,7 @@ def _find_folder(folder: str) -> Path:
     return find_scenario(shipped_scenarios_dir(), folder)
 
 
-def _try(draft: Draft, volume: str | None, seed: int | None, data_dir: Path | None) -> Trial:
+def _try(draft: Draft, volume: str | None, data_dir: Path | None) -> Trial:
     import asyncio
     from decimal import Decimal, InvalidOperation
 
@@ -177,7 +179,7 @@ def _try(draft: Draft, volume: str | None, seed: int | None, data_dir: Path | No
         raise InvalidInput(f"--volume {volume or reference.volume!r}: no number") from error
     request = SeedRequest(
         draft.folder,
-        seed=reference.seed if seed is None else seed,
+        seed=draft.seed,
         anchor=reference.anchor,
         volume=share,
         with_facts=False,  # asked one by one, so that each fault is told
@@ -186,37 +188,37 @@ def _try(draft: Draft, volume: str | None, seed: int | None, data_dir: Path | No
         return asyncio.run(try_scenario(draft, request, data_dir=resolve_data_dir(data_dir), on_progress=show))
 
 
-def _print_check(draft: Draft, faults: tuple[Fault, ...], trial: Trial | None, *, as_json: bool) -> None:
+def _print_check(folder: Path, faults: tuple[Fault, ...], trials: tuple[Trial, ...], *, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_render_check(draft, faults, trial), indent=1, ensure_ascii=False))
+        print(json.dumps(_render_check(folder, faults, trials), indent=1, ensure_ascii=False))
         return
     for fault in faults:
         print(fault)
-    name, count = draft.folder.name, len(faults)
-    if trial is not None:
+    name, count = folder.name, len(faults)
+    for trial in trials:
         record = trial.record
         print(f"dataset {record.hash}: {record.rows:,} rows, volume {record.volume}, seed {record.seed}")
         for policy, one in trial.scores.items():
             print(f"  {policy:<20} {one.score}  ({one.band.low} to {one.band.high})")
     says = f"unfair: {count} fault{'' if count == 1 else 's'}" if faults else "fair"
-    print(f"{name}: {says}{'' if trial or faults else ', by its files alone'}")
+    print(f"{name}: {says}{'' if trials or faults else ', by its files alone'}")
 
 
-def _render_check(draft: Draft, faults: tuple[Fault, ...], trial: Trial | None) -> dict[str, Any]:
+def _render_check(folder: Path, faults: tuple[Fault, ...], trials: tuple[Trial, ...]) -> dict[str, Any]:
     from dataclasses import asdict
 
-    found: dict[str, Any] = {
-        "scenario": draft.folder.name,
-        "folder": str(draft.folder),
+    return {
+        "scenario": folder.name,
+        "folder": str(folder),
         "fair": not faults,
         "faults": [asdict(fault) for fault in faults],
-        "dataset": None,
-        "policies": {},
+        "trials": [_render_trial(trial) for trial in trials],
     }
-    if trial is None:
-        return found
+
+
+def _render_trial(trial: Trial) -> dict[str, Any]:
     record = trial.record
-    return found | {
+    return {
         "dataset": {"hash": record.hash, "rows": record.rows, "volume": str(record.volume), "seed": record.seed},
         "policies": {
             name: {"score": float(one.score), "low": float(one.band.low), "high": float(one.band.high)}

@@ -46,7 +46,7 @@ class SeedRequest:
     @property
     def hash(self) -> str:
         """The dataset's hash."""
-        return dataset_hash(recipe_digest(self.scenario), self.seed, self.anchor, self.volume)
+        return dataset_hash(recipe_digest(self.scenario, self.seed), self.seed, self.anchor, self.volume)
 
     def is_met_by(self, record: DatasetRecord) -> bool:
         """Tell whether a record holds the facts that are asked for."""
@@ -125,7 +125,7 @@ def refuse_mismatch(record: DatasetRecord, request: SeedRequest) -> None:
     asked = (
         request.hash,
         GENERATOR_VERSION,
-        recipe_digest(request.scenario),
+        recipe_digest(request.scenario, request.seed),
         request.seed,
         anchor_nanoseconds(request.anchor),
         request.volume,

@@ -202,7 +202,7 @@ def compile_request(request: SeedRequest) -> SeedPlan:
     from proctor.core.scenarios.recipe import load_recipe
     from proctor.core.seeding.plan import compile_plan
 
-    recipe = load_recipe(request.scenario)
+    recipe = load_recipe(request.scenario, request.seed)
     return compile_plan(recipe, seed=request.seed, anchor=request.anchor, volume=request.volume)
 
 
@@ -232,7 +232,7 @@ def read_sheet(request: SeedRequest) -> FactSheet | None:
         return None
     from proctor.core.scenarios.answer import load_answer
 
-    answer = load_answer(request.scenario)
+    answer = load_answer(request.scenario, request.seed)
     return FactSheet(answer.facts_digest, source, answer.facts)
 
 

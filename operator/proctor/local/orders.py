@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from proctor.adapters.clickhouse.endpoint import Endpoint, render_login
 from proctor.adapters.clickhouse.results import DEFAULT_DATABASE
-from proctor.api.suite import EvalSuiteSpec
+from proctor.api.suite import EvalSuiteSpec, ScenarioRef
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.brief import load_brief
@@ -65,7 +65,7 @@ class Orders:
         return {
             "run": self.run,
             "suite": self.suite.to_file(),
-            "scenarios": {scenario.name: self._build_scenario(scenario.name) for scenario in self.suite.scenarios},
+            "scenarios": {scenario.name: self._build_scenario(scenario) for scenario in self.suite.scenarios},
             "secrets": dict(self.secrets),
             "store": render_login((await self.results.ready()).in_database(RESULTS_DATABASE)),
             "spoolDir": str(self.directory.spool),
@@ -97,12 +97,12 @@ class Orders:
             "summary": str(self.directory.summary),
         }
 
-    def _build_scenario(self, name: str) -> dict[str, Any]:
-        folder = self.request.scenario_dir(name)
+    def _build_scenario(self, ref: ScenarioRef) -> dict[str, Any]:
+        folder = self.request.scenario_dir(ref.name)
         return {
-            "brief": load_brief(folder).model_dump(mode="json"),
-            "policies": read_policies(folder),
-            "dataset": render_login(self.datasets.endpoint_of(name)),
+            "brief": load_brief(folder, ref.seed).model_dump(mode="json"),
+            "policies": read_policies(folder, ref.seed),
+            "dataset": render_login(self.datasets.endpoint_of(ref.name)),
         }
 
     def _name_dataset(self, name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from proctor.adapters.control import Door
 from proctor.adapters.sandbox.availability import sandbox_available
 from proctor.adapters.sandbox.commands import find_program
 from proctor.api.locality import unsupported_locally
-from proctor.api.suite import EvalSuiteSpec
+from proctor.api.suite import EvalSuiteSpec, ScenarioRef
 from proctor.bootstrap.gateway_config import DEFAULT_ALLOWED_HOSTS
 from proctor.core.agents.scripted import find_policy
 from proctor.core.grading.planted import choose_planted
@@ -53,26 +53,26 @@ def _check_scenarios(request: RunRequest) -> Iterator[str]:
         for part in missing:
             yield f"scenario {scenario.name!r}: {folder / part} is missing"
         if not missing:
-            yield from _check_contents(scenario.name, folder, request.suite.spec)
+            yield from _check_contents(scenario, folder, request.suite.spec)
 
 
-def _check_contents(scenario: str, folder: Path, suite: EvalSuiteSpec) -> Iterator[str]:
+def _check_contents(ref: ScenarioRef, folder: Path, suite: EvalSuiteSpec) -> Iterator[str]:
     """What a run would only meet after minutes: a file that is none, a policy that isn't there."""
     try:
-        load_brief(folder)
-        answer = load_answer(folder)
-        policies = find_policies(folder)
+        load_brief(folder, ref.seed)
+        answer = load_answer(folder, ref.seed)
+        policies = find_policies(folder, ref.seed)
     except InvalidInput as error:
-        yield f"scenario {scenario!r}: {error}"
+        yield f"scenario {ref.name!r}: {error}"
         return
     for model in suite.models:
         try:
             if model.scripted is not None:
                 find_policy(model.scripted.policy, policies)
         except InvalidInput as error:
-            yield f"model {model.name!r}, scenario {scenario!r}: {error}"
+            yield f"model {model.name!r}, scenario {ref.name!r}: {error}"
     if suite.judge.anthropic is not None:
-        yield from _check_planted(scenario, answer)
+        yield from _check_planted(ref.name, answer)
 
 
 def _check_planted(scenario: str, answer: AnswerKey) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What Proctor's own programs find below /etc/proctor: exactly what each of them needs, and nothing else.
 
 suite/suite.json, children/children.json, keys/…, clickhouse/{user,password}, secrets/<name>/<key>,
-scenarios/<name>/{brief.yaml,recipe.yaml} and, by who may read them, answer.yaml or policies.yaml
+scenarios/<name>/{brief.yaml,recipe.yaml,variants.yaml} and, by who may read them, answer.yaml or policies.yaml
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _SCRATCH_SIZE = "64Mi"
 _READABLE_BY_GROUP = 0o440
 ANSWER = "answer.yaml"
 POLICIES = "policies.yaml"
+VARIANTS = "variants.yaml"
+"""Where a scenario has none, every dataset seed has its documents as they are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,12 +93,17 @@ def _scenarios(needs: Needs) -> Iterator[KubeObject]:
         folder = f"scenarios/{scenario.name}"
         if scenario.config_map_ref is not None:
             yield _config_map(scenario.config_map_ref.name, folder, ("brief.yaml", "recipe.yaml"))
+            yield _optional(_config_map(scenario.config_map_ref.name, folder, (VARIANTS,)))
         if scenario.answer_ref is not None:
             yield _secret(scenario.answer_ref.name, folder, (needs.answers,))
 
 
 def _config_map(name: str, folder: str, keys: tuple[str, ...]) -> KubeObject:
     return {"configMap": {"name": name, "items": _items(folder, keys)}}
+
+
+def _optional(source: KubeObject) -> KubeObject:
+    return {kind: {**told, "optional": True} for kind, told in source.items()}
 
 
 def _secret(name: str, folder: str, keys: tuple[str, ...]) -> KubeObject:

@@ -249,6 +249,7 @@ def test_answers_and_secrets_are_mounted_where_they_are_needed_only() -> None:
         "proctor-clickhouse/password",
         "my-incident/brief.yaml",
         "my-incident/recipe.yaml",
+        "my-incident/variants.yaml",
     }
     assert seen == {
         "seed": shared | {"my-answer/answer.yaml"},

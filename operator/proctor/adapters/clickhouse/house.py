@@ -30,6 +30,7 @@ class SeedOrderTexts(NamedTuple):
         scenario: the scenario's name, for people.
         recipe: recipe.yaml.
         answer: answer.yaml; None if no facts are wanted.
+        variants: variants.yaml; None if there is none.
         seed: the seed.
         anchor: the anchor.
         volume: the share of the background's rows.
@@ -38,6 +39,7 @@ class SeedOrderTexts(NamedTuple):
     scenario: str
     recipe: str
     answer: str | None
+    variants: str | None
     seed: int
     anchor: datetime
     volume: Decimal

@@ -8,12 +8,15 @@ from proctor.core.fairness.folder import Draft
 from proctor.core.fairness.policies import check_knowledge, check_policies, check_tables
 from proctor.core.fairness.recipe import check_recipe
 from proctor.core.fairness.rubric import check_kinds, check_rubric, compile_key
+from proctor.core.fairness.variants import check_variants
 from proctor.core.scenarios.document import Fault
 
 
 def check_files(draft: Draft) -> tuple[Fault, ...]:
     """Return all that is wrong with a scenario's files, in the files' order."""
     faults = list(draft.faults)
+    if draft.variants and draft.redraw is None:
+        faults += check_variants(draft, draft.variants)
     if draft.recipe:
         faults += check_recipe(draft, draft.recipe)
     if draft.brief:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,8 +15,10 @@ from proctor.core.scenarios.document import Fault, Faulty, find_line, parse_docu
 from proctor.core.scenarios.folder import Scenario
 from proctor.core.scenarios.policies import POLICIES_FILE, Policies
 from proctor.core.scenarios.recipe import Recipe
+from proctor.core.scenarios.redraw import Redraw
 from proctor.core.scenarios.reference import REFERENCE_FILE, Reference
-from proctor.core.seeding.identity import RECIPE_FILE
+from proctor.core.scenarios.variants import Variants
+from proctor.core.seeding.identity import RECIPE_FILE, VARIANTS_FILE, WRITTEN_SEED
 from proctor.errors import InvalidInput
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -35,9 +37,13 @@ class Draft:
         answer: the graders' side.
         policies: the scripted models' side.
         reference: the facts of one dataset.
+        variants: what dataset seeds redraw; None too where there is no such file.
+        seed: the dataset seed that has the documents so.
+        redraw: what it changed of the files; None if it has them as they are written.
     """
 
     folder: Path
+    seed: int = WRITTEN_SEED
     texts: dict[str, str] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     brief: Brief | None = None
@@ -45,6 +51,8 @@ class Draft:
     answer: AnswerKey | None = None
     policies: Policies | None = None
     reference: Reference | None = None
+    variants: Variants | None = None
+    redraw: Redraw | None = None
 
     def scenario(self) -> tuple[Scenario, Reference]:
         """Return the whole scenario.
@@ -58,14 +66,26 @@ class Draft:
 
     def fault(self, file: str, location: Sequence[int | str], message: str, fix: str = "") -> Fault:
         """Return a fault in one of the files."""
-        place = ".".join(str(part) for part in location) or file.removesuffix(".yaml")
-        line = find_line(self.texts[file], location) if file in self.texts else 1
-        return Fault(str(self.folder / file), line, place, message, fix)
+        written = self.redraw.written(location) if self.redraw else location
+        place = ".".join(map(str, written)) or file.removesuffix(".yaml")
+        line = find_line(self.texts[file], written) if file in self.texts else 1
+        return Fault(str(self.folder / file), line, place, self._with_seed(message), fix)
+
+    def add(self, faults: Iterable[Fault]) -> None:
+        """Keep the faults of a file."""
+        self.faults += [replace(fault, message=self._with_seed(fault.message)) for fault in faults]
+
+    def _with_seed(self, message: str) -> str:
+        return f"dataset seed {self.seed}: {message}" if self.redraw else message
 
 
-def read_draft(folder: Path) -> Draft:
-    """Read what can be read of a scenario folder."""
-    draft = Draft(folder)
+def read_draft(folder: Path, seed: int = WRITTEN_SEED) -> Draft:
+    """Read what can be read of a scenario folder, as a dataset seed has it."""
+    draft = Draft(folder, seed)
+    if (folder / VARIANTS_FILE).exists():
+        draft.variants = _read(draft, VARIANTS_FILE, Variants)
+    if draft.variants and seed != WRITTEN_SEED:
+        draft.redraw = draft.variants.draw(seed)
     draft.brief = _read(draft, BRIEF_FILE, Brief)
     draft.recipe = _read(draft, RECIPE_FILE, Recipe)
     draft.answer = _read(draft, ANSWER_FILE, AnswerKey)
@@ -85,9 +105,9 @@ def _read(draft: Draft, file: str, model: type[ModelT]) -> ModelT | None:
         )
         return None
     try:
-        document = parse_document(text, model, str(path))
+        document = parse_document(text, model, str(path), draft.redraw)
     except Faulty as error:
-        draft.faults += error.faults
+        draft.add(error.faults)
         return None
     draft.texts[file] = text
     return document

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import starmap
 
 import re2
 
@@ -277,7 +278,13 @@ def _head_of_denial(text: str) -> str:
 
 
 def _has_verb(words: list[str]) -> bool:
-    return any(word in _FINITE or word.endswith("n't") or word.strip(_PUNCTUATION) in _FINITE for word in words)
+    return any(starmap(_is_verb, zip(words, [*words[1:], ""], strict=True)))
+
+
+def _is_verb(word: str, after: str) -> bool:
+    if word == "get" and after.startswith("/"):
+        return False  # a route's method
+    return word in _FINITE or word.endswith("n't") or word.strip(_PUNCTUATION) in _FINITE
 
 
 def _cut(words: list[str]) -> Iterator[list[str]]:

@@ -12,7 +12,9 @@ from pydantic import Field, StringConstraints, model_validator
 
 from proctor.core.digests import digest_json
 from proctor.core.scenarios.artifact import ArtifactKey, list_texts
-from proctor.core.scenarios.document import Document, FactName, Slug, load_document
+from proctor.core.scenarios.document import Document, FactName, Slug
+from proctor.core.scenarios.variants import load_part
+from proctor.core.seeding.identity import WRITTEN_SEED
 
 ANSWER_FILE = "answer.yaml"
 
@@ -271,10 +273,10 @@ class AnswerKey(Document):
         )
 
 
-def load_answer(folder: Path) -> AnswerKey:
-    """Read the answer key of a scenario folder.
+def load_answer(folder: Path, seed: int = WRITTEN_SEED) -> AnswerKey:
+    """Read the answer key of a scenario folder as a dataset seed has it.
 
     Raises:
         InvalidInput: there is none, or it is no answer key.
     """
-    return load_document(folder / ANSWER_FILE, AnswerKey)
+    return load_part(folder, ANSWER_FILE, AnswerKey, seed)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from pydantic import Field
 
-from proctor.core.scenarios.document import Document, load_document
+from proctor.core.scenarios.document import Document
+from proctor.core.scenarios.variants import load_part
+from proctor.core.seeding.identity import WRITTEN_SEED
 
 BRIEF_FILE = "brief.yaml"
 
@@ -28,10 +30,10 @@ class Brief(Document):
     answer: AnswerFormat = Field(default=AnswerFormat.TEXT, description="Whether the final answer is prose or JSON.")
 
 
-def load_brief(folder: Path) -> Brief:
-    """Read the brief of a scenario folder.
+def load_brief(folder: Path, seed: int = WRITTEN_SEED) -> Brief:
+    """Read the brief of a scenario folder as a dataset seed has it.
 
     Raises:
         InvalidInput: there is none, or it is no brief.
     """
-    return load_document(folder / BRIEF_FILE, Brief)
+    return load_part(folder, BRIEF_FILE, Brief, seed)

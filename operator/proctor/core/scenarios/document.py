@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
+from proctor.core.scenarios.redraw import Misplaced, Redraw
 from proctor.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ _FIXES = {
     "missing": "add it",
     "union_tag_not_found": "write one of these keys",
 }
+
+
+_MISPLACED = "correct the place in variants.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,30 +87,50 @@ class Faulty(InvalidInput):
         self.faults = faults
 
 
-def parse_document(text: str, model: type[ModelT], source: str) -> ModelT:
+def parse_document(text: str, model: type[ModelT], source: str, redraw: Redraw | None = None) -> ModelT:
     """Read one document.
+
+    Args:
+        text: the document.
+        model: what it should be.
+        source: the file's name.
+        redraw: what is other than in the text; faults are told at the places of the text.
 
     Raises:
         Faulty: the text is no such document; the message names line, field and fix of the first fault.
     """
-    from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     name = model.__name__.lower()
     if len(text.encode()) > MAX_DOCUMENT_BYTES:
         raise Faulty((Fault(source, 1, name, f"larger than {MAX_DOCUMENT_BYTES} bytes", "shorten it"),))
     try:
-        return model.model_validate(YAML(typ="safe", pure=True).load(StringIO(text)))
+        tree = read_tree(text)
+        return model.model_validate(tree if redraw is None else redraw.change(name, tree))
     except YAMLError as error:
         mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
         says = (error.problem if isinstance(error, MarkedYAMLError) else None) or str(error)
         line = mark.line + 1 if mark else 1
         raise Faulty((Fault(source, line, name, f"not YAML: {says}", "correct the syntax"),)) from error
     except ValidationError as error:
-        raise Faulty(_read_faults(text, source, name, error.errors())) from error
+        raise Faulty(_read_faults(text, source, name, error.errors(), redraw=redraw)) from error
+    except Misplaced as error:
+        fault = Fault(source, find_line(text, error.place), ".".join(map(str, error.place)), error.message, _MISPLACED)
+        raise Faulty((fault,)) from error
 
 
-def load_document(path: Path, model: type[ModelT]) -> ModelT:
+def read_tree(text: str) -> Any:  # noqa: ANN401 - whatever a YAML file may hold
+    """Return what a YAML text says, as plain values.
+
+    Raises:
+        YAMLError: it is none.
+    """
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe", pure=True).load(StringIO(text))
+
+
+def load_document(path: Path, model: type[ModelT], redraw: Redraw | None = None) -> ModelT:
     """Read one file of a scenario folder.
 
     Raises:
@@ -116,7 +140,7 @@ def load_document(path: Path, model: type[ModelT]) -> ModelT:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{model.__name__.lower()} {path}: can't be read: {error}") from error
-    return parse_document(text, model, str(path))
+    return parse_document(text, model, str(path), redraw)
 
 
 def find_line(text: str, location: Sequence[int | str]) -> int:
@@ -141,7 +165,9 @@ def _find(text: str, location: Sequence[int | str]) -> tuple[int, tuple[int | st
     return line + 1, tuple(held)
 
 
-def _read_faults(text: str, source: str, name: str, errors: Sequence[ErrorDetails]) -> tuple[Fault, ...]:
+def _read_faults(
+    text: str, source: str, name: str, errors: Sequence[ErrorDetails], *, redraw: Redraw | None
+) -> tuple[Fault, ...]:
     """Return one fault per field: where none of several alternatives fits, the first says enough."""
     faults: dict[tuple[int | str, ...], Fault] = {}
     for error in errors:
@@ -151,6 +177,8 @@ def _read_faults(text: str, source: str, name: str, errors: Sequence[ErrorDetail
         if named and not location:
             location = tuple(named[1].split("."))
             message = message[named.end() :]
+        if redraw is not None:
+            location = redraw.written(location)
         line, held = _find(text, location)
         if error["type"] == "missing":
             held = (*held, location[-1])

@@ -9,6 +9,7 @@ from proctor.core.scenarios.answer import AnswerKey, load_answer
 from proctor.core.scenarios.brief import Brief, load_brief
 from proctor.core.scenarios.policies import Policies, load_policies
 from proctor.core.scenarios.recipe import Recipe, load_recipe
+from proctor.core.seeding.identity import WRITTEN_SEED
 from proctor.errors import InvalidInput
 
 
@@ -31,18 +32,18 @@ class Scenario:
     policies: Policies
 
 
-def load_scenario(folder: Path) -> Scenario:
-    """Read all four files.
+def load_scenario(folder: Path, seed: int = WRITTEN_SEED) -> Scenario:
+    """Read all four files as a dataset seed has them.
 
     Raises:
         InvalidInput: one is missing or not what it should be.
     """
     return Scenario(
         name=folder.name,
-        brief=load_brief(folder),
-        recipe=load_recipe(folder),
-        answer=load_answer(folder),
-        policies=load_policies(folder),
+        brief=load_brief(folder, seed),
+        recipe=load_recipe(folder, seed),
+        answer=load_answer(folder, seed),
+        policies=load_policies(folder, seed),
     )
 
 

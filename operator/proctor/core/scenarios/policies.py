@@ -8,7 +8,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from proctor.core.agents.markers import find_markers, marker_names
-from proctor.core.scenarios.document import Document, FactName, Slug, load_document
+from proctor.core.scenarios.document import Document, FactName, Slug
+from proctor.core.scenarios.variants import load_part
+from proctor.core.seeding.identity import WRITTEN_SEED
 
 POLICIES_FILE = "policies.yaml"
 ANCHOR_MARKER = "anchor"
@@ -68,29 +70,29 @@ class Policies(Document):
     )
 
 
-def load_policies(folder: Path) -> Policies:
-    """Read the policies of a scenario folder.
+def load_policies(folder: Path, seed: int = WRITTEN_SEED) -> Policies:
+    """Read the policies of a scenario folder as a dataset seed has them.
 
     Raises:
         InvalidInput: there are none, or they are no policies.
     """
-    return load_document(folder / POLICIES_FILE, Policies)
+    return load_part(folder, POLICIES_FILE, Policies, seed)
 
 
-def find_policies(folder: Path) -> Policies | None:
+def find_policies(folder: Path, seed: int = WRITTEN_SEED) -> Policies | None:
     """Return a scenario's policies; None if it has none, as it may if no cell is scripted.
 
     Raises:
         InvalidInput: they are no policies.
     """
-    return load_policies(folder) if (folder / POLICIES_FILE).is_file() else None
+    return load_policies(folder, seed) if (folder / POLICIES_FILE).is_file() else None
 
 
-def read_policies(folder: Path) -> dict[str, Any]:
+def read_policies(folder: Path, seed: int) -> dict[str, Any]:
     """Return a scenario's policies as plain values; empty if it has none, as it may if no cell is scripted.
 
     Raises:
         InvalidInput: they are no policies.
     """
-    policies = find_policies(folder)
+    policies = find_policies(folder, seed)
     return {} if policies is None else policies.model_dump(mode="json")

@@ -18,7 +18,9 @@ from proctor.core.scenarios.document import parse_document
 from proctor.core.scenarios.recipe_draws import Draw
 from proctor.core.scenarios.recipe_rows import Log, Metric, Span
 from proctor.core.scenarios.recipe_terms import AttributeKey, Closed, Duration, Name, ServiceName, Text, Weight, Word
-from proctor.core.seeding.identity import RECIPE_FILE, read_recipe
+from proctor.core.scenarios.redraw import Redraw
+from proctor.core.scenarios.variants import find_redraw
+from proctor.core.seeding.identity import RECIPE_FILE, WRITTEN_SEED, digest_recipe, read_recipe, read_variants
 
 Words = Annotated[list[Word], Field(min_length=1, max_length=50)]
 
@@ -188,21 +190,24 @@ class Recipe(Closed):
         return self._digest or digest_json(self.model_dump(mode="json", by_alias=True))
 
 
-def parse_recipe(text: str, source: str = RECIPE_FILE) -> Recipe:
+def parse_recipe(text: str, source: str = RECIPE_FILE, redraw: Redraw | None = None) -> Recipe:
     """Read a recipe.
 
     Raises:
         InvalidInput: the text is no recipe; the message names line and field.
     """
-    recipe = parse_document(text, Recipe, source)
+    recipe = parse_document(text, Recipe, source, redraw)
     recipe._digest = digest_bytes(text.encode())  # noqa: SLF001 - set once, before anybody sees the model
     return recipe
 
 
-def load_recipe(folder: Path) -> Recipe:
-    """Read the recipe of a scenario folder.
+def load_recipe(folder: Path, seed: int = WRITTEN_SEED) -> Recipe:
+    """Read the recipe of a scenario folder as a dataset seed has it.
 
     Raises:
         InvalidInput: there is none, or it is no recipe.
     """
-    return parse_recipe(read_recipe(folder), str(folder / RECIPE_FILE))
+    text = read_recipe(folder)
+    recipe = parse_recipe(text, str(folder / RECIPE_FILE), find_redraw(folder, seed))
+    recipe._digest = digest_recipe(text, read_variants(folder), seed)  # noqa: SLF001 - as above
+    return recipe

@@ -8,7 +8,9 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-from proctor.core.scenarios.document import Document, FactName, load_document
+from proctor.core.scenarios.document import Document, FactName
+from proctor.core.scenarios.variants import load_part
+from proctor.core.seeding.identity import WRITTEN_SEED
 
 REFERENCE_FILE = "reference.yaml"
 
@@ -24,10 +26,10 @@ class Reference(Document):
     facts: dict[FactName, int | Value] = Field(max_length=60, description="Each fact of answer.yaml.")
 
 
-def load_reference(folder: Path) -> Reference:
-    """Read the reference record of a scenario folder.
+def load_reference(folder: Path, seed: int = WRITTEN_SEED) -> Reference:
+    """Read the reference record of a scenario folder as a dataset seed has it.
 
     Raises:
         InvalidInput: there is none, or it is no reference record.
     """
-    return load_document(folder / REFERENCE_FILE, Reference)
+    return load_part(folder, REFERENCE_FILE, Reference, seed)

@@ -14,6 +14,11 @@ GENERATOR_VERSION = "1"
 """Changed with every change that makes other rows from the same recipe; part of a dataset's hash."""
 
 RECIPE_FILE = "recipe.yaml"
+VARIANTS_FILE = "variants.yaml"
+
+WRITTEN_SEED = 42
+"""The dataset seed that has a scenario as its files are written; any other redraws what variants.yaml lists."""
+
 _HASH_DIGITS = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LARGEST_VOLUME = 1000
@@ -73,13 +78,26 @@ def checked_volume(volume: Decimal) -> Decimal:
     return volume
 
 
-def recipe_digest(folder: Path) -> str:
-    """Return what `load_recipe(folder).digest` is, without parsing.
+def recipe_digest(folder: Path, seed: int = WRITTEN_SEED) -> str:
+    """Return what `load_recipe(folder, seed).digest` is, without parsing.
 
     Raises:
         InvalidInput: there is no recipe.
     """
-    return digest_bytes(read_recipe(folder).encode())
+    return digest_recipe(read_recipe(folder), read_variants(folder), seed)
+
+
+def digest_recipe(recipe: str, variants: str | None, seed: int) -> str:
+    """Return the digest of what a recipe is made from: where the seed redraws it, the variants too.
+
+    Args:
+        recipe: the text of recipe.yaml.
+        variants: the text of variants.yaml, if there is one.
+        seed: the dataset's seed.
+    """
+    if variants is None or seed == WRITTEN_SEED:
+        return digest_bytes(recipe.encode())
+    return digest_json({"recipe": recipe, "variants": variants})
 
 
 def read_recipe(folder: Path) -> str:
@@ -93,3 +111,18 @@ def read_recipe(folder: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"recipe {path}: can't be read: {error}") from error
+
+
+def read_variants(folder: Path) -> str | None:
+    """Return the text of a scenario folder's variants; None if it has none.
+
+    Raises:
+        InvalidInput: they can't be read.
+    """
+    path = folder / VARIANTS_FILE
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"variants {path}: can't be read: {error}") from error

@@ -42,6 +42,7 @@ class _SeedRequest(_Asked):
     scenario: Slug
     recipe: _Document
     answer: _Document | None = None
+    variants: _Document | None = None
     seed: Annotated[StrictInt, Field(ge=0, le=2**53 - 1)]
     anchor: Instant
     volume: Annotated[Decimal, Field(gt=0, lt=100, max_digits=8)]

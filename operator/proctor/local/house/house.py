@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from proctor.adapters.clickhouse.house import SeedOrderTexts
 from proctor.clock import Clock, utc_now
-from proctor.core.seeding.identity import RECIPE_FILE
+from proctor.core.seeding.identity import RECIPE_FILE, VARIANTS_FILE
 from proctor.core.seeding.record import DatasetRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
 from proctor.local.dataset_files import ANSWER_FILE, SeedRequest, datasets_dir, engine_dir, read_record
@@ -248,8 +248,9 @@ def _write_documents(folder: Path, wanted: SeedOrderTexts) -> None:
     try:
         folder.mkdir(parents=True)
         (folder / RECIPE_FILE).write_text(wanted.recipe, "utf-8")
-        if wanted.answer is not None:
-            (folder / ANSWER_FILE).write_text(wanted.answer, "utf-8")
+        for name, text in ((ANSWER_FILE, wanted.answer), (VARIANTS_FILE, wanted.variants)):
+            if text is not None:
+                (folder / name).write_text(text, "utf-8")
     except OSError as error:
         raise translate_os_error(error, f"writing {folder}") from error
     except UnicodeError as error:
