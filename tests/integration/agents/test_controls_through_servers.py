@@ -14,12 +14,16 @@ import pytest
 import pytest_asyncio
 from mcp import Client, StdioServerParameters
 
+from proctor.adapters.clickhouse.artifact_rows import DatasetRows
 from proctor.adapters.clickhouse.endpoint import Endpoint
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.agents.prompt import told_text
 from proctor.core.agents.scripted import GeneralPolicy, ScriptContext, SqlTool
+from proctor.core.grading.artifacts import check_artifact
 from proctor.core.grading.checks import check_answer
+from proctor.core.grading.facts import fill_text
 from proctor.core.grading.marks import Programmatic
-from proctor.core.grading.rubric import compile_rubric
+from proctor.core.grading.rubric import Rubric, compile_rubric
 from proctor.core.scenarios.answer import Band, load_answer
 from proctor.core.scenarios.brief import load_brief
 from proctor.core.scenarios.policies import load_policies
@@ -49,10 +53,12 @@ BANDS = {name: {**CONTROLS, **load_answer(SCENARIOS / name).impostors} for name 
 
 @dataclass(frozen=True)
 class Stage:
-    """A scenario's dataset, and every policy played on it through every server."""
+    """A scenario's dataset, every policy played on it through every server, and whole answers, all of them graded."""
 
     record: DatasetRecord
     played: dict[tuple[str, str], Played]
+    graded: dict[tuple[str, str], Programmatic]
+    answers: dict[str, Programmatic]
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +81,13 @@ async def stage(request: pytest.FixtureRequest, data_dir: Path) -> Stage:
             async with connect(server, endpoint) as client:
                 for policy in BANDS[name]:
                     played[server, policy] = await play_through(client, name, policy, tool)
-    return Stage(record, played)
+        rubric, rows = rubric_of(record), DatasetRows(HttpSession(endpoint))
+        graded = {which: await grade(rubric, one.answer, rows) for which, one in played.items()}
+        answers = {
+            one.id: await grade(rubric, fill_text(one.text, rubric.facts), rows)
+            for one in load_answer(SCENARIOS / name).answers
+        }
+    return Stage(record, played, graded, answers)
 
 
 async def play_through(client: Client, name: str, policy: str, tool: SqlTool) -> Played:
@@ -113,11 +125,18 @@ async def connect(server: str, endpoint: Endpoint) -> AsyncIterator[Client]:
         yield client
 
 
-def grade(answer: str, record: DatasetRecord) -> Programmatic:
+def rubric_of(record: DatasetRecord) -> Rubric:
     folder = SCENARIOS / record.label
     key = load_answer(folder)
-    rubric = compile_rubric(key, record.facts[key.facts_digest], told=told_text(load_brief(folder)))
-    return check_answer(rubric, answer)
+    return compile_rubric(key, record.facts[key.facts_digest], told=told_text(load_brief(folder)))
+
+
+async def grade(rubric: Rubric, answer: str, rows: DatasetRows) -> Programmatic:
+    if rubric.artifact is None:
+        return check_answer(rubric, answer)
+    graded = await check_artifact(rubric.artifact, answer.encode(), rows)
+    assert isinstance(graded, Programmatic), graded
+    return graded
 
 
 async def test_the_reference_record_is_what_a_fresh_dataset_says(stage: Stage) -> None:
@@ -132,10 +151,16 @@ async def test_policies_land_in_their_bands(server: str, stage: Stage) -> None:
     outside = {}
     for policy, band in BANDS[stage.record.label].items():
         played = stage.played[server, policy]
-        graded = grade(played.answer, stage.record)
+        graded = stage.graded[server, policy]
         if not band.holds(graded.score):
             outside[policy] = (graded.score, band, played.answer, graded.checks)
     assert outside == {}
+
+
+async def test_whole_answers_land_in_their_bands(stage: Stage) -> None:
+    """M-A9: whole answers with the score that careful people would give them, artifacts run over the rows."""
+    whole = {one.id: one for one in load_answer(SCENARIOS / stage.record.label).answers}
+    assert [(name, graded) for name, graded in stage.answers.items() if not whole[name].holds(graded.score)] == []
 
 
 async def test_both_servers_lead_to_the_same_words(stage: Stage) -> None:

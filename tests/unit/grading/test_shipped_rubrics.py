@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from proctor.core.grading.artifacts import check_artifact
 from proctor.core.grading.checks import check_answer, find_statement
 from proctor.core.grading.facts import fill_text
+from proctor.core.grading.marks import Programmatic
 from proctor.core.scenarios.answer import Polarity
 from support.grading import NAMES, shipped_key, shipped_rubric
 
@@ -13,7 +17,11 @@ FIRES = [(name, line.id, sentence) for name in NAMES for line in shipped_key(nam
 SILENT = [
     (name, line.id, sentence) for name in NAMES for line in shipped_key(name).criteria for sentence in line.silent
 ]
-ANSWERS = [(name, answer.id) for name in NAMES for answer in shipped_key(name).answers]
+TEXTS = [name for name in NAMES if shipped_key(name).artifact is None]
+ARTIFACTS = [name for name in NAMES if name not in TEXTS]
+"""What these earn is seen when they are run: tests/integration/agents/test_controls_through_servers.py."""
+ANSWERS = [(name, answer.id) for name in TEXTS for answer in shipped_key(name).answers]
+NOTHING = ["", " \n\t\n", ".", "\x00", "I can't help with that.", "I don't know.", "{}", "[]"]
 
 
 @pytest.mark.parametrize(("name", "criterion", "sentence"), FIRES)
@@ -39,7 +47,7 @@ def test_whole_answers_score_in_their_band(name: str, answer: str) -> None:
     assert whole.low <= graded.score <= whole.high, graded
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TEXTS)
 def test_every_negative_check_has_six_sentences_of_each_kind(name: str) -> None:
     """Grading rule 3: at least six it must fire on and six it must not."""
     negatives = [line for line in shipped_key(name).criteria if line.polarity is Polarity.NEGATIVE]
@@ -47,11 +55,22 @@ def test_every_negative_check_has_six_sentences_of_each_kind(name: str) -> None:
     assert all(len(line.fires) >= 6 and len(line.silent) >= 6 for line in negatives)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("answer", ["", " \n\t\n", ".", "\x00", "I can't help with that.", "I don't know.", "{}", "[]"])
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("answer", NOTHING)
 def test_nothing_earns_nothing(name: str, answer: str) -> None:
     """Grading rule 2: an empty answer and a refusal score 0 in every scenario."""
     assert check_answer(shipped_rubric(name), answer).score == 0
+
+
+@pytest.mark.parametrize("name", ARTIFACTS)
+@pytest.mark.parametrize("answer", NOTHING)
+def test_no_artifact_earns_nothing(name: str, answer: str) -> None:
+    """Grading rule 2: what is no artifact asks nothing of the dataset, and scores 0."""
+    key = shipped_rubric(name).artifact
+    assert key is not None
+    graded = asyncio.run(check_artifact(key, answer.encode(), None))
+    assert isinstance(graded, Programmatic)
+    assert graded.score == 0
 
 
 def test_weights_are_those_of_the_scenario() -> None:
