@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -48,6 +49,33 @@ def build(module: str, places: Places) -> Path:
     return target
 
 
+def required_version(module: str, dependency: str) -> str:
+    """Return the version of a dependency that `go/MODULE/go.mod` requires.
+
+    Raises:
+        ClusterError: it requires none.
+    """
+    definition = MODULES / module / "go.mod"
+    found = re.search(rf"^(?:require|\t) ?{re.escape(dependency)} (v\S+)", definition.read_text(), re.MULTILINE)
+    if found is None:
+        raise ClusterError(f"{definition}: requires no {dependency}")
+    return found[1]
+
+
+def published_files(module: str, version: str) -> Path:
+    """Return the folder with a Go module's own files; it is downloaded once, and Go's checksum database vouches for it.
+
+    Raises:
+        ClusterError: there is no Go, or no such module.
+    """
+    _demand_go(module)
+    command = ["go", "mod", "download", "-json", f"{module}@{version}"]
+    done = subprocess.run(command, cwd="/", check=False, capture_output=True, text=True, env=_environment())
+    if done.returncode:
+        raise ClusterError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
 def _linker_flags(module: str, version: list[str]) -> str:
     flags = ["-s", "-w"]
     if module == "k8s.io/kubernetes":  # elsewhere its Makefile says which version this is
@@ -58,16 +86,21 @@ def _linker_flags(module: str, version: list[str]) -> str:
 
 
 def _go_build(source: Path, target: Path, *, flags: str) -> None:
-    if shutil.which("go") is None:
-        raise ClusterError(
-            f"no Go to build {source.name} with: install Go 1.21 or later (it fetches the version it needs)"
-        )
+    _demand_go(source.name)
     command = ["go", "build", "-v", "-trimpath", f"-ldflags={flags}", "-o", f"{target}/", "tool"]
-    environment = {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
-    with subprocess.Popen(command, cwd=source, env=environment, stderr=subprocess.PIPE, text=True) as build:
+    with subprocess.Popen(command, cwd=source, env=_environment(), stderr=subprocess.PIPE, text=True) as build:
         output = _follow(build, source.name)
     if build.returncode:
         raise ClusterError(f"go build of {source.name} failed:\n{''.join(output[-20:])}")
+
+
+def _demand_go(name: str) -> None:
+    if shutil.which("go") is None:
+        raise ClusterError(f"no Go to get {name} with: install Go 1.21 or later (it fetches the version it needs)")
+
+
+def _environment() -> dict[str, str]:
+    return {"GOTOOLCHAIN": "auto", **os.environ, "CGO_ENABLED": "0"}
 
 
 def _follow(build: subprocess.Popen[str], name: str) -> list[str]:

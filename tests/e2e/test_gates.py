@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from cluster.kubectl import Kubectl
-from proctor.adapters.kube.client import KubeClient
 from proctor.adapters.kube.connecting import open_kube
-from proctor.adapters.kube.kinds import EVAL_RUN
-from proctor.api.run import EvalRunStatus, Verdict
-from proctor.cluster.installation import Installation
-from proctor.cluster.suite_driver import SuiteDriver
+from proctor.api.run import Verdict
 from proctor.web.app import build_app
-from support.manifests import manifest, server
-from support.operated import make_settings
+from support.gated import SUITE, end_run, make_passes, put_suite
 from support.readers import TOKEN
 from support.recipes_of_gates import GATES
-from support.statuses import conditions
-from support.suites import IMAGE_A, ended
 
 pytestmark = pytest.mark.cluster
 
 CRDS = Path(__file__).parents[2] / "crds"
-SUITE = "gated"
-Found = TypeVar("Found")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,50 +34,6 @@ def crds(kubectl: Kubectl) -> None:
 @pytest.fixture
 def namespace(make_namespace: Callable[[str], str]) -> str:
     return make_namespace("gates")
-
-
-def ask(kubectl: Kubectl, look: Callable[[KubeClient], Awaitable[Found]]) -> Found:
-    """Do something with the API server."""
-
-    async def run() -> Found:
-        async with open_kube(str(kubectl.kubeconfig)) as kube:
-            return await look(kube)
-
-    return asyncio.run(run())
-
-
-def make_passes(kubectl: Kubectl, namespace: str) -> None:
-    """Pass over the suite until nothing changes, as the operator does."""
-
-    async def settle(kube: KubeClient) -> None:
-        installation = Installation(kube=kube, settings=make_settings(), master_key=b"m" * 32, namespace="nowhere")
-        driver = SuiteDriver(installation, namespace, SUITE)
-        before = None
-        for _ in range(5):
-            after = await driver.make_pass()
-            if after == before:
-                return
-            before = after
-        raise AssertionError(f"no rest: {after}")
-
-    ask(kubectl, settle)
-
-
-def put_suite(kubectl: Kubectl, namespace: str, **spec: Any) -> None:
-    # An operator that is there too would end a run without images at once; these are never found.
-    servers = [server(name, stdio={"command": ["mcp"], "image": IMAGE_A}) for name in ("current", "candidate")]
-    body = manifest(runOnChange=True, servers=servers, **spec) | {"metadata": {"name": SUITE, "namespace": namespace}}
-    kubectl.run("apply", "--filename=-", stdin=json.dumps(body))
-
-
-def end_run(kubectl: Kubectl, namespace: str, name: str, verdict: Verdict) -> None:
-    """Write the verdict as the operator does: with its conditions and its generation, in one patch."""
-    status = ended(verdict).to_file() | {"observedGeneration": 1, "enforcement": "Enforce"}
-    holds = "Ready" if verdict is Verdict.PASS else "Stalled"
-    extra = [c | {"type": "Complete", "status": "True"} for c in conditions(holds)[:1]]
-    status["conditions"] = [*conditions(holds), *extra]
-    EvalRunStatus.model_validate(status)
-    ask(kubectl, lambda kube: kube.merge_status(EVAL_RUN, namespace, name, status))
 
 
 def suite_status(kubectl: Kubectl, namespace: str) -> Any:

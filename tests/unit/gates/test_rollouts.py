@@ -17,7 +17,7 @@ ENVIRONMENT = celpy.Environment()
 
 
 def metric(name: str) -> dict[str, Any]:
-    (template,) = load_gate("rollouts.yaml")
+    template, *_ = load_gate("rollouts.yaml")
     (found,) = [each for each in template["spec"]["metrics"] if each["name"] == name]
     return dict(found)
 
@@ -42,23 +42,40 @@ def fetch(bodies: list[Object | None]) -> list[Object | None]:
     return [reply.json() if reply.status_code == 200 else None for reply in replies]
 
 
-def assess(answers: list[Object | None]) -> str:
-    """How a metric ends, as Rollouts' controller assesses its measurements."""
-    rule = metric("verdict")
-    errors = 0
-    for answer in answers[: rule["count"]]:
-        if answer is None:
-            errors += 1
-            if errors > rule["consecutiveErrorLimit"]:
-                return "Error"
-            continue
-        errors = 0
-        if holds(rule["failureCondition"], answer):
-            return "Failed"
-        if holds(rule["successCondition"], answer):
-            return "Successful"
-    # Neither condition held at any poll: each was an inconclusive measurement, and the limit allows them all.
-    return "Inconclusive" if len(answers) >= rule["count"] else "Running"
+def measure(rule: dict[str, Any], answer: Object | None) -> str:
+    """What one poll is to a metric."""
+    if answer is None:
+        return "Error"
+    if holds(rule["failureCondition"], answer):
+        return "Failed"
+    return "Successful" if holds(rule["successCondition"], answer) else "Inconclusive"
+
+
+def assess(name: str, answers: list[Object | None]) -> tuple[int, str]:
+    """How a metric ends, and at which poll, as Rollouts' controller assesses its measurements."""
+    rule = metric(name)
+    seen = {"Failed": 0, "Inconclusive": 0, "Error": 0, "Successful": 0}
+    limits = {
+        "Failed": rule["failureLimit"],
+        "Inconclusive": rule["inconclusiveLimit"],
+        "Error": rule["consecutiveErrorLimit"],
+    }
+    for poll, answer in enumerate(answers, 1):
+        phase = measure(rule, answer)
+        seen["Error"] = seen["Error"] if phase == "Error" else 0
+        seen[phase] += 1
+        if seen[phase] > limits.get(phase, rule["consecutiveSuccessLimit"] - 1):
+            return poll, phase
+        if seen["Failed"] + seen["Inconclusive"] == rule["count"]:
+            return poll, "Inconclusive"
+    return len(answers), "Running"
+
+
+def analyse(answers: list[Object | None]) -> str:
+    """How the analysis ends: as the first metric does that does not succeed, else once both have."""
+    ends = sorted(assess(name, answers) for name in ("verdict", "decided"))
+    bad = [end for _, end in ends if end not in {"Successful", "Running"}]
+    return bad[0] if bad else max((end for _, end in ends), key=["Successful", "Running"].index)
 
 
 RUNNING = PROGRESSING["running"]
@@ -72,23 +89,38 @@ BORN = PROGRESSING["from birth"]
         ([BORN, RUNNING, STOPPED["Fail"]], "Failed"),
         ([RUNNING, STOPPED["Error"]], "Failed"),
         ([RUNNING, STOPPED["Cancelled"]], "Failed"),
-        ([RUNNING] * 3 + [STOPPED["Inconclusive"]] * 237, "Inconclusive"),
+        ([RUNNING] * 3 + [STOPPED["Inconclusive"]], "Inconclusive"),
+        ([RUNNING] * 239, "Running"),
+        ([RUNNING] * 240, "Inconclusive"),
         ([RUNNING] * 5, "Running"),
         ([PROGRESSING["an old Pass, and a newer generation"]] * 5, "Running"),
         ([None] * 10 + [PASSING["Pass"]], "Successful"),
         ([None] * 11, "Error"),
     ],
-    ids=["pass", "fail", "error", "cancelled", "inconclusive", "running", "stale", "page away", "page gone"],
+    ids=[
+        "pass",
+        "fail",
+        "error",
+        "cancelled",
+        "inconclusive",
+        "long",
+        "too long",
+        "running",
+        "stale",
+        "page away",
+        "page gone",
+    ],
 )
 def test_polls_end_as_the_run_does(polls: list[Object | None], wanted: str) -> None:
     """Promotes on Pass, aborts on Fail, pauses for a person on Inconclusive, and waits while it runs."""
-    assert assess(fetch(polls)) == wanted
+    assert analyse(fetch(polls)) == wanted
 
 
-def test_limits_are_those_that_rollouts_accepts() -> None:
+@pytest.mark.parametrize("name", ["verdict", "decided"])
+def test_limits_are_those_that_rollouts_accepts(name: str) -> None:
     """A metric needs a count, and its limits may equal it but not exceed it; enough polls for a run's whole time."""
-    rule = metric("verdict")
+    rule = metric(name)
     assert rule["inconclusiveLimit"] <= rule["count"]
+    assert rule["failureLimit"] + rule["consecutiveSuccessLimit"] <= rule["count"]
     assert rule["count"] * 30 >= 7200
     assert rule["interval"] == "30s"
-    assert rule["failureLimit"] == 0
