@@ -9,7 +9,7 @@ GO_VERSION := 1.26.2
 MODEL  ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-unit test-integration test-drills test-cluster drills cluster cluster-down images check format generate wheel bench constraints clean
+.PHONY: help quickstart test test-unit test-integration test-drills test-cluster test-gates drills cluster cluster-down images check format generate wheel bench constraints clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything 
 
 drills: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Break something in the middle of runs on a cluster; docs/drills.md says what has to follow
 	$(BIN)/pytest -v --durations=0 -m cluster tests/e2e/test_drills.py
+
+test-gates: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Gates in Flux and Argo Rollouts themselves, on a cluster; builds both
+	$(call twice,$(E2E) -m controllers)
 
 cluster: $(VENV)/.go ## Bring up a real Kubernetes node on this machine (root)
 	$(CLUSTER) up
