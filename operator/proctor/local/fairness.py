@@ -20,6 +20,7 @@ from proctor.core.grading.artifacts import check_artifact
 from proctor.core.grading.checks import check_answer
 from proctor.core.grading.facts import check_facts, fill_text
 from proctor.core.grading.marks import Programmatic, Ungraded
+from proctor.core.grading.rows import RowSource
 from proctor.core.grading.rubric import Rubric, compile_rubric
 from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, Band
 from proctor.core.scenarios.folder import Scenario
@@ -94,8 +95,9 @@ async def try_scenario(
             return Trial(record, tuple(faults), {})
         if record.volume == Decimal(reference.volume) and record.seed == reference.seed:
             faults = _compare(draft, reference, facts)
-        scores = await _play(scenario, record, facts, agents)
-        faults += await _try_answers(draft, scenario, facts, agents)
+        rows = DatasetRows(agents)
+        scores = await _play(scenario, record, facts, session=agents, rows=rows)
+        faults += await _try_answers(draft, scenario, facts, rows)
     faults += [_out_of_band(draft, policy, one) for policy, one in scores.items() if not one.band.holds(one.score)]
     return Trial(record, tuple(faults), scores)
 
@@ -142,7 +144,7 @@ def _compare(draft: Draft, reference: Reference, facts: Mapping[str, FactValue])
 
 
 async def _play(
-    scenario: Scenario, record: DatasetRecord, facts: Mapping[str, FactValue], session: HttpSession
+    scenario: Scenario, record: DatasetRecord, facts: Mapping[str, FactValue], *, session: HttpSession, rows: RowSource
 ) -> dict[str, Score]:
     rubric = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief))
     context = ScriptContext(sql_tool=REFERENCE_SQL, policies=scenario.policies)
@@ -159,21 +161,21 @@ async def _play(
     for policy, band in bands.items():
         body = first_request(neutral_prompt(scenario.brief, record.anchor, _LIMITS), REFERENCE_SQL.name)
         played = await play(policy, context, body, run_sql)
-        scores[policy] = Score(band, (await _grade(rubric, played.answer, session)).score, played.answer)
+        scores[policy] = Score(band, (await _grade(rubric, played.answer, rows)).score, played.answer)
     return scores
 
 
-async def _grade(rubric: Rubric, answer: str, session: HttpSession) -> Programmatic:
+async def _grade(rubric: Rubric, answer: str, rows: RowSource) -> Programmatic:
     if rubric.artifact is None:
         return check_answer(rubric, answer)
-    graded = await check_artifact(rubric.artifact, answer.encode(), DatasetRows(session))
+    graded = await check_artifact(rubric.artifact, answer.encode(), rows)
     if isinstance(graded, Ungraded):
         raise Terminal(f"grading an artifact: {graded.reason}")
     return graded
 
 
 async def _try_answers(
-    draft: Draft, scenario: Scenario, facts: Mapping[str, FactValue], session: HttpSession
+    draft: Draft, scenario: Scenario, facts: Mapping[str, FactValue], rows: RowSource
 ) -> list[Fault]:
     """Grade whole answers that are artifacts, which takes the rows; others were graded with the files."""
     rubric = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief))
@@ -181,7 +183,7 @@ async def _try_answers(
         return []
     faults = []
     for answer in scenario.answer.answers:
-        graded = await _grade(rubric, fill_text(answer.text, rubric.facts), session)
+        graded = await _grade(rubric, fill_text(answer.text, rubric.facts), rows)
         if not answer.holds(graded.score):
             message = f"scores {graded.score}, outside {answer.low} to {answer.high}"
             faults.append(draft.fault(ANSWER_FILE, ("answers", answer.id), message, "correct the checks, or the band"))

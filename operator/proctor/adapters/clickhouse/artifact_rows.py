@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from proctor.adapters.clickhouse.answers import ClickHouseError, PassingError
+from proctor.adapters.clickhouse.datasets import run_at_once
 from proctor.adapters.clickhouse.session import Settings, SqlSession
 from proctor.core.grading.rows import Extent, Fetched, Question, Refused, Rows
 from proctor.core.seeding.schema import LOGS, METRICS, TRACES
@@ -25,7 +27,9 @@ _BOUNDS: Settings = {
     "timeout_overflow_mode": "throw",
 }
 _TRIES = 2
-_AT_ONCE = 2
+_AT_ONCE = 4
+_KEPT = 400
+"""Queries whose rows are kept, and rows that are worth keeping: the answer key's, mostly."""
 _OVER_BOUNDS = frozenset({159, 241})
 """Time and memory: the query's own fault if it happens again, for its bounds are the same then."""
 _READ_ONLY = 164
@@ -55,6 +59,7 @@ class DatasetRows:
         self._session = session
         self._pause = pause
         self._places = asyncio.Semaphore(_AT_ONCE)
+        self._known: dict[Question, Fetched] = {}
 
     async def fetch(self, questions: Iterable[Question]) -> dict[Question, Fetched]:
         """Return what each query gives; a query that is at fault says so, and is not asked over other rows.
@@ -62,28 +67,45 @@ class DatasetRows:
         Raises:
             Retryable: the dataset is away.
         """
-        at_fault: dict[Question, Refused] = {}
-        fetched: dict[Question, Fetched] = {}
+        wanted: dict[Question, list[Question]] = {}
         for question in dict.fromkeys(questions):
-            alike = question._replace(extent=Extent.WHOLE)
-            outcome = at_fault.get(alike) or await self._ask(question)
-            if isinstance(outcome, Refused):
-                at_fault[alike] = outcome
-            fetched[question] = outcome
+            wanted.setdefault(question._replace(extent=Extent.WHOLE), []).append(question)
+        fetched: dict[Question, Fetched] = {}
+
+        async def ask(alike: list[Question]) -> None:
+            fetched.update(await self._ask_alike(alike))
+
+        await run_at_once([partial(ask, alike) for alike in wanted.values()], _AT_ONCE)
         return fetched
 
-    async def _ask(self, question: Question) -> Fetched:
-        # As a table of its own it can be one SELECT only; the line's end keeps a comment from swallowing the bracket.
-        wrapped = f"SELECT * FROM (\n{question.sql.strip().rstrip(';')}\n)"  # noqa: S608 - the restricted user's rights bound it
-        settings: dict[str, int | str] = {**_BOUNDS} | {f"param_{name}": value for name, value in question.given}
-        outline = await self._fetch(f"EXPLAIN AST {wrapped}", settings)
+    async def _ask_alike(self, alike: list[Question]) -> dict[Question, Fetched]:
+        """Ask a query over each extent; the dataset never changes, so that what many answers ask is asked once."""
+        fetched = {question: self._known[question] for question in alike if question in self._known}
+        if len(fetched) == len(alike):
+            return fetched
+        fault = await self._check(alike[0])
+        for question in alike:
+            if question not in fetched:
+                fetched[question] = fault or await self._run(question)
+            if isinstance(fetched[question], Refused):
+                return dict.fromkeys(alike, fetched[question])
+        self._keep(fetched)
+        return fetched
+
+    def _keep(self, fetched: Mapping[Question, Fetched]) -> None:
+        if len(self._known) + len(fetched) > _KEPT:
+            self._known.clear()
+        self._known |= {key: one for key, one in fetched.items() if isinstance(one, Rows) and len(one.rows) <= _KEPT}
+
+    async def _check(self, question: Question) -> Refused | None:
+        outline = await self._fetch(f"EXPLAIN AST {_wrap(question)}", _settings(question))
         if isinstance(outline, Refused):
             return outline
-        if fault := _find_fault([str(row[0]) for row in outline.rows]):
-            return Refused(fault)
-        if question.extent in _FILTERS:
-            settings |= {"additional_table_filters": _render_map(_FILTERS[question.extent])}
-        return await self._fetch(wrapped, settings)
+        fault = _find_fault([str(row[0]) for row in outline.rows])
+        return Refused(fault) if fault else None
+
+    async def _run(self, question: Question) -> Fetched:
+        return await self._fetch(_wrap(question), _settings(question))
 
     async def _fetch(self, sql: str, settings: Settings) -> Fetched:
         for attempt in range(1, _TRIES + 1):
@@ -102,6 +124,18 @@ class DatasetRows:
                     raise
             await asyncio.sleep(self._pause)
         raise AssertionError("the last try returns or raises")
+
+
+def _wrap(question: Question) -> str:
+    """As a table of its own it can be one SELECT only; the line's end keeps a comment from swallowing the bracket."""
+    return f"SELECT * FROM (\n{question.sql.strip().rstrip(';')}\n)"  # noqa: S608 - the restricted user's rights bound it
+
+
+def _settings(question: Question) -> Settings:
+    settings = {**_BOUNDS, **{f"param_{name}": value for name, value in question.given}}
+    if question.extent in _FILTERS:
+        settings["additional_table_filters"] = _render_map(_FILTERS[question.extent])
+    return settings
 
 
 def _words(error: Exception) -> str:
