@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,9 +22,9 @@ from proctor.core.seeding.record import DatasetRecord
 from proctor.core.seeding.share import Share
 from proctor.errors import ProctorError, Retryable, Terminal
 from proctor.jobs.mounted_seed import SeedTask, seed_mounted
-from support import sharded_engine
 from support.mounted import make_suite, write_mount
 from support.seeding import ANCHOR, load_everything, make_plan, make_recipe, make_stream
+from support.shards import run_pair
 
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
@@ -146,39 +142,10 @@ async def test_parts_that_do_not_fit_are_not_kept(session: HttpSession) -> None:
     assert await _names(session, order.hash) == []
 
 
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [one.getsockname()[1] for one in sockets]
-
-
-@contextlib.contextmanager
-def _run_shard(folder: Path, http: int, tcp: int, shards: list[int]) -> Iterator[HttpSession]:
-    command = [sys.executable, sharded_engine.__file__, str(folder), str(http), str(tcp), *map(str, shards)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=folder.parent) as process:
-        try:
-            yield HttpSession(Endpoint("127.0.0.1", http, "default", ""))
-        finally:
-            process.kill()
-
-
-async def _await_session(session: HttpSession) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            with contextlib.suppress(Retryable):
-                return await session.run("SELECT 1")
-            await asyncio.sleep(0.1)
-
-
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shards(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shards]:
-    root, ports = tmp_path_factory.mktemp("shards"), _free_ports(4)
-    with (
-        _run_shard(root / "one", ports[0], ports[2], ports[2:]) as one,
-        _run_shard(root / "two", ports[1], ports[3], ports[2:]) as two,
-    ):
-        await asyncio.gather(_await_session(one), _await_session(two))
-        yield Shards([one, two], sharded_engine.CLUSTER)
+    async with run_pair(tmp_path_factory.mktemp("shards")) as pair:
+        yield pair
 
 
 @pytest.mark.drill
