@@ -10,8 +10,8 @@ from proctor.core.grading.alert_firings import Stretch
 from proctor.core.grading.alert_rules import Rule, Series, make_series
 from proctor.core.grading.alerts import Window
 
-BEGIN = 29_000_000
-"""The first minute of every series here."""
+BEGIN = 28_998_720
+"""The first minute of every series here: midnight of 2025-02-19."""
 
 
 def make_rule(**parts: Any) -> Rule:
