@@ -1,4 +1,4 @@
-"""Flux and Argo Rollouts themselves, on a real API server, by the recipes that docs/gates.md shows."""
+"""Flux and Argo Rollouts themselves, on a real API server, by the recipes of docs/gates.md; Tekton's kinds too."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.gated import SUITE, begin_run, build_gated, end_run, find_runs, mak
 from support.installed import await_it
 from support.namespaces import open_namespaces
 from support.page_process import serve_page
-from support.pipelines import Fleet, define_flux, define_rollouts, run_flux, run_rollouts, serve_fleet
+from support.pipelines import Fleet, define_flux, define_rollouts, define_tekton, run_flux, run_rollouts, serve_fleet
 from support.readers import TOKEN
 from support.recipes_of_gates import load_gate
 
@@ -274,3 +274,26 @@ def test_rollouts_does_as_the_verdict_says(verdict: Verdict, phase: str, canarie
     assert after["stableRS"] == (run if verdict is Verdict.PASS else before["stableRS"])
     paused = [each["reason"] for each in after.get("pauseConditions", ())]
     assert paused == (["InconclusiveAnalysisRun"] if verdict is Verdict.INCONCLUSIVE else [])
+
+
+@pytest.fixture
+def tekton(kubectl: Kubectl) -> Iterator[None]:
+    """Tekton's own definition of a Task; it goes again if it was not there before."""
+    name = "tasks.tekton.dev"
+    known = kubectl.run("get", "crd", name, check=False).returncode == 0
+    define_tekton(kubectl)
+    yield
+    if not known:
+        kubectl.run("delete", "crd", name)
+
+
+@pytest.mark.usefixtures("tekton")
+def test_tekton_takes_the_task(kubectl: Kubectl, make_namespace: Callable[[str], str]) -> None:
+    """Tekton: the snippet has the fields of a Task, and no others."""
+    (task,) = load_gate("tekton.yaml")
+    task["metadata"]["namespace"] = make_namespace("tekton")
+    create = ("create", "--dry-run=server", "--validate=strict", "--filename=-")
+    kubectl.run(*create, stdin=json.dumps(task))
+    task["spec"]["steps"][0]["timeouts"] = "3h"
+    refused = kubectl.run(*create, stdin=json.dumps(task), check=False)
+    assert 'unknown field "spec.steps[0].timeouts"' in refused.stderr

@@ -23,6 +23,7 @@ from cluster.programs import build, published_files, required_version
 
 FLUX = "kustomize-controller"
 ROLLOUTS = "argo-rollouts"
+TEKTON_VERSION = "v1.9.0"
 STOP_SECONDS = 30
 
 
@@ -39,6 +40,12 @@ def define_rollouts(kubectl: Kubectl) -> None:
     path = "github.com/argoproj/argo-rollouts"
     crds = published_files(path, required_version(ROLLOUTS, path)) / "manifests" / "crds"
     apply_definitions(kubectl, *sorted(crds.glob("*-crd.yaml")))
+
+
+def define_tekton(kubectl: Kubectl) -> None:
+    """Apply the definition of a Task."""
+    crds = published_files("github.com/tektoncd/pipeline", TEKTON_VERSION) / "config" / "300-crds"
+    apply_definitions(kubectl, crds / "300-task.yaml")
 
 
 def apply_definitions(kubectl: Kubectl, *files: Path) -> None:
