@@ -39,11 +39,11 @@ E2E := $(BIN)/pytest -q --dist loadfile tests/e2e
 OTHER_CLUSTER := $(PROCTOR_KUBECONFIG)$(KUBECONFIG)
 
 test-cluster: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Everything on a real Kubernetes cluster
-	$(call twice,$(E2E) -n 2 -m 'cluster and not own_node')
-	$(if $(OTHER_CLUSTER),,$(call twice,$(E2E) -m own_node))
+	$(call twice,$(E2E) -n 2 -m 'cluster and not own_node and not drill')
+	$(if $(OTHER_CLUSTER),,$(call twice,$(E2E) -m 'own_node and not drill'))
 
 drills: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Break something in the middle of runs on a cluster; docs/drills.md says what has to follow
-	$(BIN)/pytest -v --durations=0 -m cluster tests/e2e/test_drills.py
+	$(BIN)/pytest -v --durations=0 -m 'cluster$(if $(OTHER_CLUSTER), and not own_node)' tests/e2e/test_drills*.py
 
 test-gates: $(VENV)/.dev $(if $(OTHER_CLUSTER),,cluster images) ## Gates in Flux and Argo Rollouts themselves, on a cluster; builds both
 	$(call twice,$(E2E) -m controllers)

@@ -14,6 +14,7 @@ from pathlib import Path
 from cluster.faults import ClusterError
 from cluster.packages import SYSTEM_PATH
 from cluster.places import Places
+from cluster.steps import wait_for
 
 SECONDS_TO_CHANGE = 30
 
@@ -109,6 +110,23 @@ def control(places: Places, action: str, *names: str) -> None:
     done = subprocess.run(["sv", "-w", "30", action, *folders], check=False, capture_output=True, text=True)
     if done.returncode:
         raise ClusterError(f"sv {action}: {done.stdout.strip()} {done.stderr.strip()}")
+
+
+def kill(places: Places, name: str) -> None:
+    """End a program without a word, as a crash does; return once the supervisor has started it again.
+
+    Raises:
+        ClusterError: it has not.
+    """
+    record = places.services / name / "supervise" / "pid"
+    before = record.read_text()
+    control(places, "kill", name)
+    wait_for(
+        f"{name} anew",
+        lambda: record.read_text() not in {"", before},
+        seconds=SECONDS_TO_CHANGE,
+        hint=str(places.logs / f"{name}.log"),
+    )
 
 
 def end(places: Places) -> None:

@@ -10,6 +10,9 @@ from cluster.kubectl import Kubectl
 from cluster.places import Places
 from cluster.running import RunningCluster, find_cluster
 from proctor.manifests.scope import Images
+from support.courses import SMALL_STORE, Course
+from support.drills import Drill
+from support.installed import install
 from support.namespaces import MakeNamespace, open_namespaces
 
 
@@ -42,3 +45,20 @@ def make_namespace(kubectl: Kubectl) -> Iterator[MakeNamespace]:
     """Make namespaces under Pod Security `restricted`; they are deleted after the test, unwaited."""
     with open_namespaces(kubectl) as make:
         yield make
+
+
+@pytest.fixture(scope="module")
+def course(request: pytest.FixtureRequest, cluster: RunningCluster) -> Iterator[Course]:
+    """The chart's operator, and what a file of drills says of itself: `build_specs`, and `ALONE` if it has such."""
+    with install(cluster, "drills", clickhouse=SMALL_STORE) as installed:
+        alone = getattr(request.module, "ALONE", frozenset())
+        yield Course(installed, request.module.build_specs(cluster.images), alone)
+
+
+@pytest.fixture
+def drill(request: pytest.FixtureRequest, course: Course) -> Iterator[Drill]:
+    """The run of this drill; it is gone afterwards."""
+    names = [item.name for item in request.session.items if item.path == request.path]
+    run = course.begin(request.node.name, names)
+    yield run
+    run.remove()

@@ -7,39 +7,25 @@ one is broken. What is seen in each is in docs/drills.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from cluster.running import RunningCluster
 from support.cluster_pods import build_policy
+from support.courses import check_measured, check_no_score
 from support.drills import BOMB, CALLING, GREEDY, LINGERING, SCORE, SMALL, Drill, build_spec, without_store
-from support.installed import Installed, await_it, install
+from support.installed import await_it
 
 pytestmark = pytest.mark.cluster
 
-AHEAD = 2
 ALONE = frozenset({"test_clickhouse_down_while_recording"})
-"""Drills that all runs feel: none of them is on its way then."""
-
-SMALL_STORE = {"resources": {"requests": {"cpu": "50m", "memory": "1Gi"}, "limits": {"memory": "8Gi"}}}
-"""Leaves room for the sandboxes of several runs on a node with two processors."""
 
 MISSING = "localhost/proctor/missing@sha256:" + "0" * 64
 
 
-@pytest.fixture(scope="module")
-def installed(cluster: RunningCluster) -> Iterator[Installed]:
-    """The chart's operator; all drills share it."""
-    with install(cluster, "drills", clickhouse=SMALL_STORE) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def specs(cluster: RunningCluster) -> dict[str, dict[str, Any]]:
-    """The suites of drills that have a special one, by test."""
-    images = cluster.images
+def build_specs(images: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """Return the suites of drills that have a special one, by test."""
     patient = build_spec(images)
     soon = {"pendingDeadlineSeconds": 60, "infraRetries": 0}
     without_image = patient["agent"] | {"command": patient["agent"]["command"] | {"image": MISSING}}
@@ -54,58 +40,10 @@ def specs(cluster: RunningCluster) -> dict[str, dict[str, Any]]:
         "test_fork_bomb_with_full_scratch": bomb
         | {
             "models": [*bomb["models"], loudest],
-            "agent": bomb["agent"] | {"deadlineSeconds": 60},
+            "agent": bomb["agent"] | {"deadlineSeconds": 120},
             "sandbox": {"resources": {"limits": SMALL | {"memory": "1Gi"}}},
         },
     } | {"": patient}
-
-
-@pytest.fixture(scope="module")
-def started() -> dict[str, Drill]:
-    """The runs that are on their way, by test."""
-    return {}
-
-
-@pytest.fixture
-def drill(
-    request: pytest.FixtureRequest,
-    installed: Installed,
-    specs: dict[str, dict[str, Any]],
-    started: dict[str, Drill],
-) -> Iterator[Drill]:
-    """The run of this drill; it is gone afterwards."""
-    own = request.node.name
-    names = [item.name for item in request.session.items if item.path == request.path]
-    ahead = names[names.index(own) + 1 :][:AHEAD]
-    for name in [own, *(other for other in ahead if other not in ALONE and own not in ALONE)]:
-        if name not in started:
-            title = name.removeprefix("test_").replace("_", "-")
-            started[name] = Drill.start(installed, title, specs.get(name, specs[""]))
-    yield started[own]
-    started[own].remove()
-
-
-def check_measured(drill: Drill, *attempts: tuple[int, str]) -> None:
-    """See that the cell was graded once, by which attempts, and that nothing runs any more.
-
-    One cell is too few for a Pass; that its score is what it is without any fault is what counts.
-    """
-    status = drill.await_verdict()
-    assert (status["verdict"], status["reason"]) == ("Inconclusive", "TooFewReplicates"), status["summary"]
-    assert status["cells"]["graded"] == status["cells"]["total"] == 3
-    assert [arm["score"]["mean"] for arm in status["arms"]] == [SCORE]
-    assert drill.attempts() == list(attempts)
-    drill.await_released()
-
-
-def check_no_score(drill: Drill, verdict: str, reason: str) -> dict[str, Any]:
-    """See that a run ended without a score for its cell, and that nothing runs any more."""
-    status = drill.await_verdict()
-    assert (status["verdict"], status["reason"]) == (verdict, reason), status["summary"]
-    assert [arm.get("score") for arm in status.get("arms", [])] in ([], [None])
-    assert {outcome for _, outcome in drill.attempts()} <= {"infra_error"}
-    drill.await_released()
-    return status
 
 
 def test_unschedulable(drill: Drill) -> None:

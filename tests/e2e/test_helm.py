@@ -208,7 +208,7 @@ def test_the_store_lets_in_who_needs_it(rendered: dict[str, list[Object]]) -> No
         reaching[rule["ports"][0]["port"]] = roles
     assert reaching == {
         8123: {"gateway", "seed", "grade"},
-        8124: {"seed"},
+        8124: {"seed", "grade"},
         8200: {"toolbox", "provision", "grade"},
     }
     assert policy["spec"]["egress"] == []

@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from proctor.manifests.names import RUN_LABEL, Role, RunNames
+from proctor.manifests.names import ROLE_LABEL, RUN_LABEL, Role, RunNames
 from proctor.manifests.pods import literal
 from support.installed import Installed, await_it
 
@@ -65,6 +65,13 @@ held = []
 while True: held.append(b"x" * 1_000_000)
 """
 """Takes memory until there is none."""
+
+DEAF = f"""{_BEGIN}
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True: time.sleep(600)
+"""
+"""Does nothing, and doesn't listen to TERM."""
 
 BOMB = f"""{_BEGIN}
 if not brief["model"].endswith("loudest"):
@@ -162,6 +169,10 @@ class Drill:
         """Return the run's status."""
         return self.installed.status(self.name)
 
+    def patch(self, kind: str, change: Mapping[str, Any]) -> None:
+        """Change the suite or the run."""
+        self.kubectl("patch", kind, self.name, "--type=merge", f"--patch={json.dumps(change)}")
+
     def kubectl(self, *words: str, stdin: str | None = None) -> str:
         """Run a command in the run's namespace."""
         return self.installed.kubectl.run(f"--namespace={self.installed.namespace}", *words, stdin=stdin).stdout
@@ -170,6 +181,16 @@ class Drill:
         """Delete suite and run, whatever has become of them."""
         for kind in ("evalsuite", "evalrun"):
             self.kubectl("delete", kind, self.name, "--ignore-not-found", "--wait=false")
+
+    def is_ready(self, role: Role) -> bool:
+        """Say whether a pod of a role is there, and every one of them may be called."""
+        pods = self._pods(role)
+        ready = [each for pod in pods for each in pod["status"].get("conditions", []) if each["type"] == "Ready"]
+        return bool(pods) and all(each["status"] == "True" for each in ready) and len(ready) == len(pods)
+
+    def agents(self) -> list[str]:
+        """Return the pods of sandboxes, controls included."""
+        return [str(pod["metadata"]["name"]) for pod in self._pods(Role.SANDBOX)]
 
     def await_agent(self, *, code: str = PATIENT, says: str = "at work", after: str = "") -> str:
         """Return the pod of an agent once it has said something.
@@ -184,6 +205,11 @@ class Drill:
     def let_go(self, pod: str) -> None:
         """Let an agent go on."""
         self.kubectl("exec", pod, "--container=agent", "--", "python3", "-c", "open('/scratch/go', 'w')")
+
+    def suspend_grader(self, *, suspend: bool) -> None:
+        """Take the grader away, or let it come back, which then is another pod."""
+        change = json.dumps({"spec": {"suspend": suspend}})
+        self.kubectl("patch", "job", RunNames.of(self.uid).grade, "--type=merge", f"--patch={change}")
 
     def log(self, pod: str) -> str:
         """Return what an agent has said so far."""
@@ -209,19 +235,23 @@ class Drill:
         """Return the names of the run's objects of some kinds."""
         return self.kubectl("get", kinds, self.selector, "--output=name").split()
 
-    def attempts(self) -> list[tuple[int, str]]:
-        """Return number and outcome of each attempt that the store has, controls left out."""
-        rows = query(self.installed, _ATTEMPTS.format(run=self.uid))
+    def attempts(self, *, controls: bool = False) -> list[tuple[int, str]]:
+        """Return number and outcome of each attempt that the store has, of cells or of controls."""
+        rows = query(self.installed, _ATTEMPTS.format(run=self.uid, no="" if controls else "NOT "))
         return [(int(attempt), outcome) for attempt, outcome in rows]
 
     def _find(self, code: str, says: str, after: str) -> str | None:
-        selector = f"{self.selector},proctor.dev/role={Role.SANDBOX}"
-        for pod in json.loads(self.kubectl("get", "pods", selector, "--output=json"))["items"]:
+        for pod in self._pods(Role.SANDBOX):
             name, agent = pod["metadata"]["name"], pod["spec"]["containers"][0]
             meant = name != after and agent["command"] == [literal(word) for word in command(code)]
             if meant and pod["status"]["phase"] == "Running" and says in self.log(name).splitlines():
                 return str(name)
         return None
+
+    def _pods(self, role: Role) -> list[dict[str, Any]]:
+        selector = f"{self.selector},{ROLE_LABEL}={role}"
+        pods: list[dict[str, Any]] = json.loads(self.kubectl("get", "pods", selector, "--output=json"))["items"]
+        return pods
 
     def _terminal(self) -> dict[str, Any] | None:
         status = self.status()
@@ -230,7 +260,7 @@ class Drill:
 
 _ATTEMPTS = (
     "SELECT DISTINCT attempt, outcome FROM proctor.attempts "
-    "WHERE run = '{run}' AND NOT startsWith(model, '~') ORDER BY attempt, outcome"
+    "WHERE run = '{run}' AND {no}startsWith(model, '~') ORDER BY attempt, outcome"
 )
 _ASK = """
 import base64, os, sys, urllib.request

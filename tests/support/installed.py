@@ -15,7 +15,7 @@ from support.chart import CHART, Helm, values_for
 from support.namespaces import open_namespaces
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
-PATIENCE_SECONDS = 300
+PATIENCE_SECONDS = 600
 """For what takes seconds on a node that nobody else uses, and minutes on a busy one."""
 _LOOK_SECONDS = 1.0
 
@@ -56,12 +56,13 @@ class Installed:
 
 
 @contextlib.contextmanager
-def install(cluster: RunningCluster, purpose: str, **changes: Any) -> Iterator[Installed]:
+def install(cluster: RunningCluster, purpose: str, *more: str, **changes: Any) -> Iterator[Installed]:
     """Install the chart into namespaces of its own; all of it goes afterwards.
 
     Args:
         cluster: where.
         purpose: begins the namespaces' names.
+        more: other namespaces with runs, which are there.
         changes: other values of the chart.
     """
     kubectl = cluster.kubectl
@@ -69,9 +70,9 @@ def install(cluster: RunningCluster, purpose: str, **changes: Any) -> Iterator[I
         release, namespace = make_namespace(f"{purpose}-operator"), make_namespace(purpose)
         kubectl.run("apply", "--server-side", "--force-conflicts", f"--filename={CRDS}")
         helm = Helm(kubectl.kubeconfig)
-        values = (
-            values_for(cluster.images, namespace) | {"crds": {"install": False}, "web": {"enabled": False}} | changes
-        )
+        values = values_for(cluster.images, namespace) | {"crds": {"install": False}, "web": {"enabled": False}}
+        values["runNamespaces"] += [{"name": name, "create": False} for name in more]
+        values |= changes
         helm.run("install", "proctor", str(CHART), f"--namespace={release}", values=values)
         try:
             yield Installed(kubectl, release, namespace)

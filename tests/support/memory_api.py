@@ -82,6 +82,7 @@ class MemoryApi:
         fault: fails requests before they are served.
         lost: fails requests after they were served: whoever asked doesn't learn that it was done.
         doom: kills who asks, after an effect.
+        refuse: why an object is not admitted; empty if it is.
     """
 
     objects: dict[tuple[str, str, str], Json] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class MemoryApi:
     fault: Fault = lambda _method, _path: None
     lost: Fault = lambda _method, _path: None
     doom: Doom = field(default_factory=Doom)
+    refuse: Callable[[Json], str] = lambda _body: ""
     configuration: _Configuration = field(default_factory=_Configuration)
     _count: int = 0
 
@@ -160,7 +162,7 @@ class MemoryApi:
             return _answer(failed, {"message": "it fails on purpose"})
         self.requests.append(Request(method, path, body))
         status, reply = self._serve(method, path, dict(parse_qsl(query)), copy.deepcopy(body))
-        if method != "GET":
+        if method != "GET" and "dryRun" not in query:
             self.doom.strike()
         lost = self.lost(method, path)
         if lost is not None:
@@ -183,6 +185,9 @@ class MemoryApi:
         self, method: str, kind: Kind, namespace: str | None, *, query: Json, body: Any
     ) -> tuple[int, Json]:
         if method == "POST":
+            refusal = self.refuse(body)
+            if refusal or "dryRun" in query:
+                return (403, {"message": refusal}) if refusal else (201, body)
             return self._create(kind, namespace, body)
         items = self._select(kind, namespace, query)
         if method == "GET":

@@ -28,12 +28,17 @@ class _Section(BaseModel):
 
 
 class StorePlace(_Section):
-    """Where results are kept; user and password are in the run's namespace, in a Secret."""
+    """Where results are kept; user and password are in the run's namespace, in a Secret.
+
+    Attributes:
+        control_port: of the house that serves datasets; None where the ClickHouse is no house's.
+    """
 
     host: _Host
     port: _Port
     database: _Identifier = "proctor"
     secure: bool = False
+    control_port: _Port | None = None
 
 
 class DatasetPlace(_Section):

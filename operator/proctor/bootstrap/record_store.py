@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,10 +17,14 @@ from proctor.core.trajectory.events import Event
 from proctor.core.trajectory.outcome import AttemptRecord
 from proctor.errors import Retryable
 
+logger = logging.getLogger("proctor.gateway")
+
 _LOOK_SECONDS = 0.02
 
-_TRIES, _PAUSE_SECONDS = 6, 1.0
-"""A pod's way out may open a second or two after the pod has started; a new gateway would only be later."""
+_TRIES, _TRIES_IN_POD, _PAUSE_SECONDS = 6, 100, 1.0
+"""A pod's way out may open only after the pod has started, and a ClickHouse of the cluster may be restarting: a new
+gateway would only be later.
+"""
 
 
 class NoStore:
@@ -88,7 +93,7 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
         return NoStore(), Before()
     store = ResultsStore(_endpoint(config.store), config.store.database)
     stack.push_async_callback(store.close)
-    await _migrate(store)
+    await _migrate(store, tries=_TRIES if config.listen is None else _TRIES_IN_POD)
     writer = SpooledWriter(store, config.spool_dir)
     await writer.start()
     stack.push_async_callback(writer.close)
@@ -98,11 +103,12 @@ async def open_sink(config: GatewayConfig, stack: AsyncExitStack) -> tuple[Sink,
     return SpoolSink(writer), Before(tuple(earlier), await store.begun(config.run))
 
 
-async def _migrate(store: ResultsStore) -> None:
-    for _ in range(_TRIES - 1):
+async def _migrate(store: ResultsStore, *, tries: int) -> None:
+    for _ in range(tries - 1):
         try:
             return await store.migrate()
-        except Retryable:
+        except Retryable as error:
+            logger.warning("the store is away", extra={"problem": str(error)})
             await asyncio.sleep(_PAUSE_SECONDS)
     return await store.migrate()
 

@@ -17,7 +17,8 @@ from proctor.clock import parse_instant
 from proctor.cluster.events import RunRef, build_event, find_transitions
 from proctor.cluster.installation import Installation
 from proctor.cluster.patching import build_merge_patch
-from proctor.cluster.suites import RunBody, SuiteMissing, freeze, read_frozen
+from proctor.cluster.preflight import NotYet
+from proctor.cluster.suites import RunBody, freeze, read_frozen
 from proctor.cluster.unstarted import build_unstarted
 from proctor.cluster.world import World
 from proctor.errors import InvalidInput, ProctorError, Terminal
@@ -26,8 +27,8 @@ from proctor.reconcile.plan import Action, Plan
 from proctor.reconcile.snapshot import RunSnapshot
 from proctor.reconcile.suites_freezing import SuiteRefused, images_of
 
-_SUITE_PATIENCE = timedelta(seconds=300)
-"""A run may be applied before its suite, but a name that is wrong has to end in an error."""
+_PATIENCE = timedelta(seconds=300)
+"""A run may be applied before its suite, or while others need the room; but a wait has to end in an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ class RunDriver:
         await self._follow(run)
         try:
             suite = await self._read_suite(run, status)
-        except SuiteMissing as error:
-            return await self._wait_for_suite(body, run, status, str(error))
+        except NotYet as error:
+            return await self._wait(body, run, status, error)
         except SuiteRefused as error:
             return await self._refuse(body, run, status, reason=error.reason, message=str(error))
         except InvalidInput as error:
@@ -151,11 +152,11 @@ class RunDriver:
             self._suite = await freeze(self._installation, run)
         return self._suite
 
-    async def _wait_for_suite(self, body: Object, run: RunBody, status: EvalRunStatus, message: str) -> PassReport:
+    async def _wait(self, body: Object, run: RunBody, status: EvalRunStatus, lack: NotYet) -> PassReport:
         now = self._installation.clock()
-        if now - parse_instant(body["metadata"]["creationTimestamp"]) > _SUITE_PATIENCE:
-            return await self._refuse(body, run, status, reason="SuiteNotFound", message=message)
-        return await self._say(body, run, status, verdict=Verdict.PENDING, reason="SuiteNotFound", message=message)
+        if now - parse_instant(body["metadata"]["creationTimestamp"]) > _PATIENCE:
+            return await self._refuse(body, run, status, reason=lack.reason, message=str(lack))
+        return await self._say(body, run, status, verdict=Verdict.PENDING, reason=lack.reason, message=str(lack))
 
     async def _refuse(
         self, body: Object, run: RunBody, status: EvalRunStatus, *, reason: str, message: str

@@ -9,6 +9,7 @@ from typing import Any
 from proctor.adapters.kube.client import Object
 from proctor.adapters.kube.kinds import CONFIG_MAP
 from proctor.bootstrap.children_file import ChildrenFile, DatasetPlace, StorePlace, ToolboxPlace
+from proctor.bootstrap.operator_settings import ClickHouseKind
 from proctor.cluster.installation import Installation
 from proctor.cluster.keys import RunKeys
 from proctor.cluster.looking import PROBES_KEY, Eyes, Seen, render_probes
@@ -165,11 +166,18 @@ class Ground:
         address = await self.installation.find(settings.clickhouse.host)
         anchor = self.scope.suite.anchor
         assert anchor is not None  # noqa: S101 - freezing fixes it
+        clickhouse = settings.clickhouse
+        store = StorePlace(
+            host=address.host,
+            port=clickhouse.port,
+            secure=clickhouse.secure,
+            control_port=clickhouse.control_port if clickhouse.kind is ClickHouseKind.EMBEDDED else None,
+        )
         return ChildrenFile(
             run=self.scope.uid,
             run_name=self.scope.name,
             anchor=anchor,
-            store=StorePlace(host=address.host, port=settings.clickhouse.port, secure=settings.clickhouse.secure),
+            store=store,
             allowed_hosts=settings.allowed_hosts,
         )
 

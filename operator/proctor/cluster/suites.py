@@ -15,6 +15,7 @@ from proctor.api.run import EvalRunSpec
 from proctor.api.suite import EvalSuiteSpec
 from proctor.api.suite_status import EvalSuiteStatus
 from proctor.cluster.installation import Installation
+from proctor.cluster.preflight import NotYet, check_room
 from proctor.errors import InvalidInput, Retryable
 from proctor.manifests.documents import SUITE_KEY, build_suite
 from proctor.manifests.names import RunNames
@@ -23,10 +24,6 @@ from proctor.reconcile.suites_plan import GENERATION_ANNOTATION
 
 _OWN_SECRETS = frozenset({"proctor-master", "proctor-web"})
 _RUN_KEYS = re.compile(r"pr-[0-9a-f]{10}-keys")
-
-
-class SuiteMissing(Retryable):
-    """The run names a suite that is not there; it may come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +80,7 @@ async def freeze(installation: Installation, run: RunBody) -> EvalSuiteSpec:
     """Fix a run to its suite as it is now.
 
     Raises:
-        SuiteMissing: there is no such suite.
+        NotYet: there is no such suite, or others need the room that it needs.
         Retryable: not now.
         SuiteRefused: the run can't be made of the suite.
         Terminal: never.
@@ -92,7 +89,7 @@ async def freeze(installation: Installation, run: RunBody) -> EvalSuiteSpec:
     name = run.spec.suite_ref.name
     suite = await installation.kube.get(EVAL_SUITE, run.namespace, name)
     if suite is None:
-        raise SuiteMissing(f"{run} waits for EvalSuite {name}", delay=2.0)
+        raise NotYet("SuiteNotFound", f"{run} waits for EvalSuite {name}")
     asked = (run.metadata.get("annotations") or {}).get(GENERATION_ANNOTATION, "")
     if asked.isdecimal() and suite["metadata"].get("generation", 0) < int(asked):
         raise Retryable(f"{run} is of a newer generation of EvalSuite {name} than was read")
@@ -109,7 +106,9 @@ async def freeze(installation: Installation, run: RunBody) -> EvalSuiteSpec:
         ),
     )
     refuse_own_secrets(frozen, installation.settings.clickhouse.secret_name)
-    await installation.kube.create(build_suite(installation.scope(run.namespace, run.name, run.uid, frozen)))
+    scope = installation.scope(run.namespace, run.name, run.uid, frozen)
+    await check_room(installation, scope)
+    await installation.kube.create(build_suite(scope))
     return frozen
 
 

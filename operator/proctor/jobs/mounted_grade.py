@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from proctor.adapters.clickhouse.house import HouseClient
 from proctor.adapters.kube.configmap import ApiServer, ConfigMapClient
 from proctor.bootstrap.grade import build_grader
+from proctor.bootstrap.mounted import Mount
 from proctor.bootstrap.mounted_grader import prepare_store, read_grader_config
 from proctor.core.grading.summary import shorten_summary
-from proctor.errors import Retryable
+from proctor.errors import ProctorError, Retryable
 from proctor.jobs.grade import GradingJob
 from proctor.manifests.documents import FINISH_KEY, SUMMARY_KEY
 from proctor.manifests.names import RunNames
@@ -51,11 +53,27 @@ async def grade_mounted(root: Path) -> None:
             mirroring.result()  # it ends only by failing: nobody would see what is graded from here on
         await grading
         await mirror.finish()
+        await _let_go(Mount(root))
     finally:
         for task in (grading, mirroring):
             task.cancel()
         await asyncio.gather(grading, mirroring, return_exceptions=True)
         await job.close()
+
+
+async def _let_go(mount: Mount) -> None:
+    """Tell a house that nobody needs the run's datasets any more; it would find out by itself, hours later."""
+    store = mount.children.store
+    if store.control_port is None:
+        return
+    house = HouseClient(store.host, store.control_port, mount.store().password)
+    try:
+        for place in mount.children.datasets.values():
+            await house.drop(place.user)
+    except ProctorError as error:
+        logger.warning("datasets are served on until their time is over", extra={"problem": str(error)})
+    finally:
+        house.close()
 
 
 class SummaryMirror:

@@ -112,7 +112,7 @@ class Surroundings:
         operator: who controls gateways.
         store: the results store.
         datasets: where datasets are served to whoever reads them.
-        seeding: what else the seeder reaches: where datasets are made.
+        seeding: where datasets are made, and let go.
         api_server: what the grader writes its summary to.
         providers: hosts of models, of the judge's too.
         elsewhere: hosts of servers under test that run elsewhere.
@@ -188,7 +188,9 @@ def _provision(scope: RunScope, around: Surroundings) -> _Rules:
 
 def _grade(scope: RunScope, around: Surroundings) -> _Rules:
     judge = (*around.providers, *around.dns) if scope.suite.judge.anthropic is not None else ()
-    return _Rules(egress=(*around.store, *around.datasets, *around.api_server, *judge))
+    # When all is graded, whoever serves the datasets is told that nobody needs them any more.
+    letting_go = tuple(way for way in around.seeding if way not in around.store)
+    return _Rules(egress=(*around.store, *around.datasets, *letting_go, *around.api_server, *judge))
 
 
 def _policy(scope: RunScope, role: Role, rules: _Rules) -> KubeObject:

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.engine
 
 ROOT = Path(__file__).resolve().parents[3]
 SCENARIO = "error-root-cause"
-USER = "pr_0123456789_0"
+USER, OTHER = "pr_0123456789_0", "pr_9876543210_0"
 SQL_SERVER = ROOT / "tests" / "support" / "mcp_servers" / "sql_server.py"
 SUITE = make_suite(
     servers=[
@@ -214,6 +214,20 @@ async def test_a_grader_whose_configmap_is_gone_ends_for_good(
         assert (grader.returncode, b"404" in errors) == (1, True)
 
 
+async def test_a_grader_lets_the_datasets_go(house: House, place: dict[str, Any], tmp_path: Path) -> None:
+    """S31: a house has room for so many datasets; one that nobody needs any more makes room for the next run's."""
+    served = house.serve(place["hash"], OTHER).json()
+    own = {**place, "user": OTHER, "port": served["port"]}
+    store = {"host": "127.0.0.1", "port": house.ports[0], "controlPort": house.ports[1]}
+    mount = write_mount(tmp_path / "mount", suite=SUITE, children={**children(house, own, 9), "store": store})
+    with open_api(tmp_path) as api:
+        api.data["finish"] = "true"
+        grader = await grade(mount, api, tmp_path / "grader")
+        _, errors = await grader.communicate()
+    assert grader.returncode == 0, errors
+    assert [(house.directory / "served" / user).exists() for user in (USER, OTHER)] == [True, False]
+
+
 async def test_a_house_that_is_away_is_asked_again(house: House, tmp_path: Path) -> None:
     """issue, Faults: ClickHouse down in seeding; the Job is tried again, and says why in its last words."""
     mount = write_mount(tmp_path / "mount", suite=SUITE)
@@ -221,6 +235,24 @@ async def test_a_house_that_is_away_is_asked_again(house: House, tmp_path: Path)
     await process.communicate()
     words = json.loads((tmp_path / "log").read_bytes())
     assert (process.returncode, words["retryable"]) == (75, True)
+
+
+async def test_a_gateway_waits_for_its_store(house: House, place: dict[str, Any], tmp_path: Path) -> None:
+    """issue, Faults: ClickHouse down when a gateway starts; its pod is not restarted for it."""
+    mount = write_mount(tmp_path / "mount", suite=SUITE, children=children(house, place, 9))
+    env = {"PROCTOR_LISTEN": "127.0.0.1:0", "PROCTOR_STATE_DIR": str(tmp_path / "state")}
+    house.end()
+    process = await start("proctor.gateway", "--mounted", str(mount), env=env)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        assert b"the store is away" in await process.stderr.readline()
+    finally:
+        await asyncio.to_thread(house.start)
+    assert json.loads(await process.stdout.readline())["ready"] is True
+    process.send_signal(signal.SIGTERM)
+    await process.communicate()
+    assert process.returncode == 0
 
 
 async def test_a_house_that_comes_back_is_waited_for(house: House, tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ _OUT = {"internet:443", "internet 6:443", "dns:53"}
         ("seed", {"clickhouse:8123", "clickhouse:8124"}, {"clickhouse:8123", "clickhouse:8124"}),
         (
             "grade",
-            {"clickhouse:8123", "clickhouse:8200", "clickhouse:8231", "api server:6443"},
-            {"clickhouse:8123", "clickhouse:8200", "clickhouse:8231", "api server:6443"} | _OUT,
+            {*("clickhouse:8123", "clickhouse:8124", "clickhouse:8200", "clickhouse:8231"), "api server:6443"},
+            {*("clickhouse:8123", "clickhouse:8124", "clickhouse:8200", "clickhouse:8231"), "api server:6443"} | _OUT,
         ),
     ],
 )

@@ -26,6 +26,7 @@ _PASSING_CODES = frozenset({
     285,  # too few live replicas
     319,  # unknown status of insert
     394,  # query was cancelled, by the server's stop
+    439,  # no thread to be had
     425,  # system error of the file system
     999,  # keeper exception
 })  # fmt: skip

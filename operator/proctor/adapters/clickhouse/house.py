@@ -112,6 +112,18 @@ class HouseClient:
                 return Served(int(line["port"]), str(line["database"]))
         raise Retryable("asking the house to serve a dataset: it gave no answer")
 
+    async def drop(self, user: str) -> None:
+        """Stop serving a user; nothing happens if it is not served.
+
+        Raises:
+            Retryable: the house is away.
+            Terminal: it refuses.
+        """
+        async with self._ask("DELETE", f"/served/{user}", {}) as response:
+            async for line in _lines(response):
+                if "error" in line:
+                    raise _to_error(line)
+
     @asynccontextmanager
     async def _ask(self, method: str, path: str, body: object) -> AsyncIterator[Response]:
         attempted = f"asking the house for {method} {path}"

@@ -112,6 +112,21 @@ class KubeClient:
         """
         await self._create(KINDS[body["kind"]], body)
 
+    async def try_create(self, body: Object) -> str:
+        """Return why an object would be refused; empty if it would not be, or that can't be told.
+
+        Raises:
+            Retryable: not now.
+        """
+        kind, namespace = KINDS[body["kind"]], body["metadata"]["namespace"]
+        reply = await self._request("POST", f"{kind.path(namespace)}?dryRun=All", body)
+        if reply.status in {HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY}:
+            error = to_error(reply, f"trying {kind} {namespace}/{body['metadata']['name']}")
+            if isinstance(error, Retryable):
+                raise error
+            return str(reply.body.get("message", reply.status))
+        return ""
+
     async def merge(self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]) -> Object | None:
         """Patch an object; return it as it is then, or None if there is none.
 

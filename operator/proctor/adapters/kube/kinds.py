@@ -46,13 +46,14 @@ EVENT = Kind("Event", "v1", "events")
 DEPLOYMENT = Kind("Deployment", "apps/v1", "deployments")
 JOB = Kind("Job", "batch/v1", "jobs")
 NETWORK_POLICY = Kind("NetworkPolicy", "networking.k8s.io/v1", "networkpolicies")
+RESOURCE_QUOTA = Kind("ResourceQuota", "v1", "resourcequotas")
 ENDPOINT_SLICE = Kind("EndpointSlice", "discovery.k8s.io/v1", "endpointslices")
 ROLE = Kind("Role", "rbac.authorization.k8s.io/v1", "roles")
 ROLE_BINDING = Kind("RoleBinding", "rbac.authorization.k8s.io/v1", "rolebindings")
 
 _ALL = (
     EVAL_SUITE, EVAL_RUN, POD, CONFIG_MAP, SECRET, SERVICE, SERVICE_ACCOUNT, EVENT, DEPLOYMENT, JOB, NETWORK_POLICY,
-    ENDPOINT_SLICE, ROLE, ROLE_BINDING,
+    RESOURCE_QUOTA, ENDPOINT_SLICE, ROLE, ROLE_BINDING,
 )  # fmt: skip
 KINDS = {kind.name: kind for kind in _ALL}
 """By name."""

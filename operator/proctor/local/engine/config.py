@@ -25,6 +25,9 @@ _NO_MERGES = (
 )
 
 
+_IDLE_THREADS = 4
+"""Dozens stay otherwise, of each engine; a pod has room for some hundreds in all."""
+
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 LOOPBACK = "127.0.0.1"
 
@@ -136,6 +139,7 @@ def build_config_xml(
 <uncompressed_cache_size>0</uncompressed_cache_size>
 <keep_alive_timeout>60</keep_alive_timeout>
 <max_concurrent_queries>100</max_concurrent_queries>
+<max_thread_pool_free_size>{_IDLE_THREADS}</max_thread_pool_free_size>
 </clickhouse>
 """
 

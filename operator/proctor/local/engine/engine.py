@@ -173,7 +173,10 @@ async def _launch(order: _Order) -> asyncio.subprocess.Process:
         order.log.parent.mkdir(parents=True, exist_ok=True)
         return await _spawn(order)
     except OSError as error:
-        raise translate_os_error(error, f"starting the engine of {order.path}") from error
+        attempted = f"starting the engine of {order.path}"
+        if error.errno in {errno.EAGAIN, errno.ENOMEM}:
+            raise Retryable(f"{attempted}: {error.strerror}: no room for another process", delay=10) from error
+        raise translate_os_error(error, attempted) from error
 
 
 async def _spawn(order: _Order) -> asyncio.subprocess.Process:
