@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from proctor.cli.app import app
+from proctor.core.fairness.variants import CHECKED_SEEDS
 from proctor.settings import example_scenario_dir
 
 pytestmark = [pytest.mark.engine]
@@ -42,11 +43,14 @@ def change(folder: Path, file: str, old: str, new: str) -> None:
 
 
 def test_the_worked_example_is_fair_on_its_rows(folder: Path, data_dir: Path) -> None:
-    """Issue, part 7: solvable by its oracle, impostors in band, facts as the data say."""
+    """M-A3: solvable by its oracle, impostors in band, facts as the data say, by three dataset seeds."""
     code, said, faults = check(folder, data_dir)
     assert (code, faults) == (0, [])
-    assert {"oracle", "noop", "strongest-decoy", "names-everything", "wrong-evidence"} == set(said["policies"])
-    assert said["policies"]["oracle"]["score"] >= 0.95
+    assert [trial["dataset"]["seed"] for trial in said["trials"]] == list(CHECKED_SEEDS)
+    for trial in said["trials"]:
+        assert {"oracle", "noop", "strongest-decoy", "names-everything", "wrong-evidence"} == set(trial["policies"])
+        assert trial["policies"]["oracle"]["score"] >= 0.95
+    assert len({trial["dataset"]["hash"] for trial in said["trials"]}) == len(CHECKED_SEEDS)
 
 
 def test_fact_queries_at_fault_are_all_named(folder: Path, data_dir: Path) -> None:
@@ -90,4 +94,5 @@ def test_another_volume_has_other_background_and_the_same_truth(folder: Path, da
     """P39: planted rows are as many at every volume, and the oracle finds them among fewer."""
     code, said, faults = check(folder, data_dir, "--volume", "0.02", "--seed", "7")
     assert (code, faults) == (0, [])
-    assert said["dataset"]["volume"] == "0.02"
+    (trial,) = said["trials"]
+    assert (trial["dataset"]["volume"], trial["dataset"]["seed"]) == ("0.02", 7)

@@ -64,10 +64,13 @@ def _check_words(draft: Draft, variants: Variants) -> Iterator[Fault]:
 
 
 def _find_words(words: Sequence[str], text: str) -> frozenset[str]:
-    return Redraw({word: word for word in words}, {}, {}).holds(text)
+    return Redraw({word: word for word in words}).holds(text)
 
 
 def _located(variants: Variants) -> Iterator[tuple[_Location, str, type]]:
+    for name, value in variants.values.items():
+        kind = type(value.of[0])
+        yield from ((("values", name, "places", index), place, kind) for index, place in enumerate(value.places))
     for name, one in variants.times.items():
         yield from ((("times", name, "places", index), place, str) for index, place in enumerate(one.places))
     for row, group in enumerate(variants.sizes):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -43,11 +43,13 @@ class Redraw:
         words: the word in place of each.
         moved: by how many nanoseconds the recipe's spans of time are moved, by place.
         dealt: for places of whole numbers in the recipe, the place from which each takes its number.
+        values: what the recipe has elsewhere, by place.
     """
 
     words: Mapping[str, str]
-    moved: Mapping[Place, int]
-    dealt: Mapping[Place, Place]
+    moved: Mapping[Place, int] = field(default_factory=dict)
+    dealt: Mapping[Place, Place] = field(default_factory=dict)
+    values: Mapping[Place, int | str] = field(default_factory=dict)
 
     def change(self, document: str, tree: Any) -> Any:  # noqa: ANN401 - whatever a YAML file may hold
         """Return a parsed document as the seed has it.
@@ -79,6 +81,9 @@ class Redraw:
     def _change_values(self, recipe: Any) -> Any:  # noqa: ANN401 - whatever a YAML file may hold
         changed = {place: _shift(find_value(recipe, place, str), by, place) for place, by in self.moved.items()}
         changed |= {place: find_value(recipe, source, int) for place, source in self.dealt.items()}
+        for place, value in self.values.items():
+            find_value(recipe, place, type(value))
+            changed[place] = value
         for place, value in changed.items():
             recipe = _put(recipe, place, value)
         return recipe
@@ -122,7 +127,7 @@ def find_value(tree: Any, place: Place, kind: type) -> Any:  # noqa: ANN401 - wh
         except (KeyError, IndexError, TypeError):
             raise Misplaced(place, "the recipe has no such place") from None
     if type(node) is not kind:
-        raise Misplaced(place, f"there is no {'span of time' if kind is str else 'whole number'}")
+        raise Misplaced(place, f"there is no {'text' if kind is str else 'whole number'}")
     return node
 
 

@@ -28,6 +28,12 @@ PlaceText = Annotated[
 ]
 """A place in the recipe: ``groups.refused_mails.rows``, ``groups.lost_checkouts.draws.at.time.0.from``."""
 
+Figure = (
+    Annotated[int, Field(ge=0, le=10**12)]
+    | Annotated[str, StringConstraints(pattern=r"^-?[0-9]{1,12}(\.[0-9]{1,6})?[a-z]{0,2}$")]
+)
+"""A whole number, a share (`"0.4"`) or a span of time (`30s`), as the recipe has it at that place."""
+
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 _MAX_STEPS = 10_000
@@ -50,6 +56,21 @@ class Moved(Document):
         return self
 
 
+class OneOf(Document):
+    """A number, share or span of time that is another one in each draw."""
+
+    of: list[Figure] = Field(min_length=2, max_length=30, description="What it may be: `[100, 150, 220]`.")
+    places: list[PlaceText] = Field(
+        min_length=1, max_length=20, description="The places in the recipe that have it, all of them the same."
+    )
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Self:
+        if len({type(value) for value in self.of}) > 1:
+            raise ValueError("`of` is either whole numbers or texts")
+        return self
+
+
 class Variants(Document):
     """What is redrawn; all of it by the dataset's seed alone."""
 
@@ -62,6 +83,9 @@ class Variants(Document):
         default=[], max_length=40, description="Words that change places with each other: which of several it is."
     )
     times: dict[FactName, Moved] = Field(default={}, max_length=40, description="Stretches of time that move.")
+    values: dict[FactName, OneOf] = Field(
+        default={}, max_length=40, description="Figures that differ: how strong a decoy is, how large a share."
+    )
     sizes: list[Annotated[list[PlaceText], Field(min_length=2, max_length=20)]] = Field(
         default=[],
         max_length=20,
@@ -75,8 +99,8 @@ class Variants(Document):
         repeated = _first_repeated([word.lower() for word in listed])
         if repeated is not None:
             raise ValueError(f"{repeated!r} stands here twice: two things would have one name")
-        places = [*(place for one in self.times.values() for place in one.places), *(p for g in self.sizes for p in g)]
-        repeated = _first_repeated(places)
+        named = [*(one.places for one in (*self.times.values(), *self.values.values())), *self.sizes]
+        repeated = _first_repeated([place for places in named for place in places])
         if repeated is not None:
             raise ValueError(f"{repeated!r} stands here twice: it can be redrawn but once")
         return self
@@ -96,7 +120,12 @@ class Variants(Document):
             for group in self.sizes
             for place, source in zip(group, _shuffle(group, seed), strict=True)
         }
-        return Redraw({old: new for old, new in words.items() if old != new}, moved, dealt)
+        values = {
+            read_place(place): one.of[_chance(seed, "value", name) % len(one.of)]
+            for name, one in self.values.items()
+            for place in one.places
+        }
+        return Redraw({old: new for old, new in words.items() if old != new}, moved, dealt, values)
 
 
 def load_part(folder: Path, file: str, model: type[ModelT], seed: int) -> ModelT:
