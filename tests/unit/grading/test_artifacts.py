@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
+from proctor.core.grading.artifact_answer import read_json
 from proctor.core.grading.artifacts import check_artifact
+from proctor.core.grading.dashboard_answer import Submission
 from proctor.core.grading.marks import Programmatic, Ungraded
 from proctor.core.grading.rows import Extent, Fetched, Question, Refused, Rows
+from proctor.core.scenarios.answer import load_answer
 from proctor.core.scenarios.artifact import DashboardKey
+from proctor.core.scenarios.brief import load_brief
+from proctor.core.scenarios.document import parse_document
 from proctor.errors import Retryable
+from support.playing import ROOT, SCENARIOS
 
 KEY = DashboardKey.model_validate(
     {
@@ -95,7 +102,7 @@ class Table:
 
 
 def submit(errors: str = "right", routes: str = "near", names: str = "names", **changes: Any) -> bytes:
-    link = {"dashboard": "detail", "filter": "service"}
+    link = {"board": "detail", "filter": "service"}
     tiles = [{"id": "errors", "title": "Errors", "kind": "table", "sql": f"SELECT {errors}", "link": link}]
     detail = [{"id": "routes", "title": "Routes", "kind": "table", "sql": f"SELECT {routes}"}]
     filters = [{"id": "service", "sql": f"SELECT {names}"}]
@@ -103,7 +110,7 @@ def submit(errors: str = "right", routes: str = "near", names: str = "names", **
         {"id": "overview", "title": "Overview", "tiles": tiles},
         {"id": "detail", "title": "One service", "filters": filters, "tiles": detail},
     ]
-    return json.dumps({"dashboards": boards, "declined": [{"id": "cpu", "reason": "none is kept"}]} | changes).encode()
+    return json.dumps({"boards": boards, "declined": [{"id": "cpu", "reason": "none is kept"}]} | changes).encode()
 
 
 def grade(answer: bytes, source: Table | None) -> Programmatic | Ungraded:
@@ -161,14 +168,14 @@ def test_declining_earns_only_beside_a_right_tile_and_without_an_invention() -> 
     assert score(submit(errors="wrong", routes="wrong", names="wrong", declined=declined)) == 0
     assert set(unmet(submit(declined=[]))) == {"cpu"}
     made_up = json.loads(submit())
-    made_up["dashboards"][0]["tiles"].append({"id": "cpu", "title": "CPU", "kind": "line", "sql": "SELECT right"})
+    made_up["boards"][0]["tiles"].append({"id": "cpu", "title": "CPU", "kind": "line", "sql": "SELECT right"})
     assert set(unmet(json.dumps(made_up).encode())) == {"cpu"}
 
 
 def test_two_tries_at_one_request_are_none() -> None:
     """P29: an answer commits to one query per request; one that submits several is not read."""
     twice = json.loads(submit())
-    twice["dashboards"][0]["tiles"] *= 2
+    twice["boards"][0]["tiles"] *= 2
     assert score(json.dumps(twice).encode()) == 0
 
 
@@ -177,7 +184,7 @@ def test_what_is_no_artifact_is_nothing_and_asks_nothing() -> None:
     for answer in (
         b"",
         b"Build a dashboard.",
-        b'{"dashboards": []}',
+        b'{"boards": []}',
         b"{" * 9000,
         b"\xff",
         b"[" * 60_000,
@@ -186,6 +193,28 @@ def test_what_is_no_artifact_is_nothing_and_asks_nothing() -> None:
         graded = grade(answer, None)
         assert isinstance(graded, Programmatic)
         assert graded.score == 0
+
+
+def test_what_is_shown_is_of_the_form() -> None:
+    """P29, docs: the boards that the page and the brief show are read, and the checks that the page shows are a key."""
+    page = (ROOT / "docs" / "grading.md").read_text()
+    shown = page.split("```json boards\n")[1].split("```")[0]
+    brief = load_brief(SCENARIOS / "dashboard-build").prompt
+    told = brief[brief.index('{"boards"') : brief.index("`kind` is")]
+    for text in (shown, told):
+        assert isinstance(read_json(Submission, text.encode(), "boards"), Submission)
+    checks = (ROOT / "docs" / "scenarios.md").read_text().split("criteria: []\nartifact:\n")[1].split("```")[0]
+    assert len(parse_document(textwrap.dedent(checks), DashboardKey, "docs/scenarios.md").checks) == 5
+
+
+def test_every_check_of_a_brief_is_asked_for() -> None:
+    """P29: what earns is what the brief asks for, by its id."""
+    key = load_answer(SCENARIOS / "dashboard-build").artifact
+    brief = load_brief(SCENARIOS / "dashboard-build").prompt
+    assert key is not None
+    for check in key.checks:
+        named = getattr(check, "tile", getattr(check, "filter", getattr(check, "request", None)))
+        assert named is None or f"`{named}`" in brief, check.id
 
 
 def test_trouble_with_the_dataset_is_no_grade() -> None:

@@ -13,6 +13,7 @@ from proctor.cli.app import app
 from proctor.core.fairness.check import check_files
 from proctor.core.fairness.folder import read_draft
 from proctor.settings import example_scenario_dir
+from support.playing import SCENARIOS
 
 
 @pytest.fixture
@@ -96,6 +97,34 @@ def test_faults_of_an_answer_key_name_their_place(  # noqa: PLR0917 - a fixture,
     change(folder, "answer.yaml", old, new)
     found = [text for file, line, text in find(folder) if file == "answer.yaml" and line > 1]
     assert any(f": {place}" in text and said in text for text in found), found
+
+
+LINE = "weight: 1, polarity: positive, about: None., says: [none], fires: [none], silent: [one]"
+TWO = f"[{{id: none, {LINE}}}, {{id: nil, {LINE}}}]"
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "place", "said"),
+    [
+        ("brief.yaml", "answer: json\n", "", "brief.yaml:1: answer", "asks for prose"),
+        (
+            "answer.yaml",
+            "SELECT count() FROM otel_traces",
+            "SELECT count() FROM ds_1.otel_traces",
+            "",
+            "names a database",
+        ),
+        ("answer.yaml", "id: slowness", "id: spread", "artifact.checks", "two have the same id"),
+        ("answer.yaml", "{service: <<busiest>>}", "{service: <<busier>>}", "artifact", "no term or fact 'busier'"),
+        ("answer.yaml", "criteria: []", f"criteria: {TWO}", "criteria", "leave it empty"),
+    ],
+)
+def test_faults_of_a_key_of_an_artifact(tmp_path: Path, file: str, old: str, new: str, place: str, said: str) -> None:  # noqa: PLR0917 - a fixture, and the columns of a table
+    """Bad input: an artifact's key names its place and fix too, and its brief asks for JSON."""
+    folder = Path(shutil.copytree(SCENARIOS / "dashboard-build", tmp_path / "dashboard-build"))
+    change(folder, file, old, new)
+    found = [text for _, _, text in find(folder)]
+    assert any(place in text and said in text for text in found), found
 
 
 LEAKS = [

@@ -7,7 +7,7 @@ from proctor.core.fairness.brief import check_leaks, check_words
 from proctor.core.fairness.folder import Draft
 from proctor.core.fairness.policies import check_knowledge, check_policies, check_tables
 from proctor.core.fairness.recipe import check_recipe
-from proctor.core.fairness.rubric import check_kinds, check_rubric, compile_key
+from proctor.core.fairness.rubric import check_form, check_kinds, check_rubric, compile_key
 from proctor.core.fairness.variants import check_variants
 from proctor.core.scenarios.document import Fault
 
@@ -25,6 +25,7 @@ def check_files(draft: Draft) -> tuple[Fault, ...]:
         faults += check_policies(draft, draft.policies, draft.answer)
         faults += check_tables(draft, draft.policies, draft.answer)
     if draft.answer and draft.brief:
+        faults += check_form(draft, draft.answer, draft.brief)
         faults += check_kinds(draft, draft.answer, draft.brief.answer)
     if draft.answer and draft.brief and draft.reference:
         faults += _check_key(draft)

@@ -43,6 +43,9 @@ def check_tables(draft: Draft, policies: Policies, key: AnswerKey) -> Iterator[F
     for name, fact in key.facts.items():
         if _DATABASE.search(fact.sql):
             yield draft.fault(ANSWER_FILE, ("facts", name, "sql"), "names a database", fix)
+    for check in key.artifact.checks if key.artifact else ():
+        if _DATABASE.search(getattr(check, "reference", "")):
+            yield draft.fault(ANSWER_FILE, ("artifact", "checks", check.id, "reference"), "names a database", fix)
 
 
 def check_knowledge(draft: Draft, policies: Policies, key: AnswerKey, reference: Reference) -> Iterator[Fault]:

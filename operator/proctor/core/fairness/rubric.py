@@ -9,7 +9,7 @@ from proctor.core.grading.checks import check_answer, find_statement
 from proctor.core.grading.facts import check_facts, expand_terms, fill_text
 from proctor.core.grading.rubric import PatternFault, Rubric, check_pattern, compile_rubric
 from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, WholeAnswer
-from proctor.core.scenarios.brief import AnswerFormat
+from proctor.core.scenarios.brief import BRIEF_FILE, AnswerFormat, Brief
 from proctor.core.scenarios.document import Fault
 from proctor.core.scenarios.reference import REFERENCE_FILE, Reference
 from proctor.errors import InvalidInput
@@ -81,6 +81,13 @@ def check_rubric(draft: Draft, key: AnswerKey, rubric: Rubric) -> Iterator[Fault
                 f"scores {graded.score}{why}, outside {answer.low} to {answer.high}",
                 "`proctor grade` shows every check's reason",
             )
+
+
+def check_form(draft: Draft, key: AnswerKey, brief: Brief) -> Iterator[Fault]:
+    """Yield a brief that asks for prose where an artifact is run."""
+    if key.artifact is not None and brief.answer is not AnswerFormat.JSON:
+        message = "asks for prose, but the answer key runs an artifact"
+        yield draft.fault(BRIEF_FILE, ("answer",), message, "write `answer: json`, and describe the form in the prompt")
 
 
 def check_kinds(draft: Draft, key: AnswerKey, form: AnswerFormat) -> Iterator[Fault]:
