@@ -33,7 +33,7 @@ async def rows(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Datase
         for statement in ("CREATE DATABASE ds_1", create_table("ds_1", "otel_traces"), FILL):
             await own.run(statement)
         assert engine.agent_endpoint
-        yield DatasetRows(HttpSession(engine.agent_endpoint), pause=0.01)
+        yield DatasetRows(HttpSession(engine.agent_endpoint), pause=0.01, seconds=3)
 
 
 async def ask(rows: DatasetRows, sql: str, extent: Extent = Extent.WHOLE, **given: str) -> Fetched:
@@ -94,7 +94,7 @@ async def test_what_is_at_fault_itself_is_refused(rows: DatasetRows, sql: str, s
 
 
 async def test_what_takes_too_long_is_refused(rows: DatasetRows) -> None:
-    """P29: five seconds, twice, and a tile is at fault; the next one is asked as if nothing had been."""
+    """P29: over its time, twice, and a tile is at fault; the next one is asked as if nothing had been."""
     slow, quick = (
         Question(
             f"SELECT count() {ENDLESS} WHERE sipHash64(one.TraceId, two.TraceId, three.Timestamp, four.Timestamp) = 1"

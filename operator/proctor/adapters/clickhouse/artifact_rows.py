@@ -15,7 +15,6 @@ from proctor.errors import Retryable
 
 _BOUNDS: Settings = {
     "readonly": 1,
-    "max_execution_time": 5,
     "max_result_rows": 5000,
     "max_result_bytes": 8 << 20,
     "max_memory_usage": 1_000_000_000,
@@ -29,7 +28,8 @@ _BOUNDS: Settings = {
 _TRIES = 2
 _AT_ONCE = 4
 _KEPT = 400
-"""Queries whose rows are kept, and rows that are worth keeping: the answer key's, mostly."""
+_SMALL = 64 * 1024
+"""Queries whose rows are kept, and how many signs these may have: those of the answer key have fewer."""
 _OVER_BOUNDS = frozenset({159, 241})
 """Time and memory: the query's own fault if it happens again, for its bounds are the same then."""
 _READ_ONLY = 164
@@ -53,11 +53,13 @@ class DatasetRows:
     Args:
         session: the dataset, as its restricted user.
         pause: seconds before a dataset that was away is asked again.
+        seconds: how long a query may take: more than agents are told, for the grader's machine may be a busy one.
     """
 
-    def __init__(self, session: SqlSession, *, pause: float = 2.0) -> None:
+    def __init__(self, session: SqlSession, *, pause: float = 2.0, seconds: int = 15) -> None:
         self._session = session
         self._pause = pause
+        self._bounds = {**_BOUNDS, "max_execution_time": seconds}
         self._places = asyncio.Semaphore(_AT_ONCE)
         self._known: dict[Question, Fetched] = {}
 
@@ -95,17 +97,17 @@ class DatasetRows:
     def _keep(self, fetched: Mapping[Question, Fetched]) -> None:
         if len(self._known) + len(fetched) > _KEPT:
             self._known.clear()
-        self._known |= {key: one for key, one in fetched.items() if isinstance(one, Rows) and len(one.rows) <= _KEPT}
+        self._known |= {key: one for key, one in fetched.items() if _is_small(one)}
 
     async def _check(self, question: Question) -> Refused | None:
-        outline = await self._fetch(f"EXPLAIN AST {_wrap(question)}", _settings(question))
+        outline = await self._fetch(f"EXPLAIN AST {_wrap(question)}", _settings(self._bounds, question))
         if isinstance(outline, Refused):
             return outline
         fault = _find_fault([str(row[0]) for row in outline.rows])
         return Refused(fault) if fault else None
 
     async def _run(self, question: Question) -> Fetched:
-        return await self._fetch(_wrap(question), _settings(question))
+        return await self._fetch(_wrap(question), _settings(self._bounds, question))
 
     async def _fetch(self, sql: str, settings: Settings) -> Fetched:
         for attempt in range(1, _TRIES + 1):
@@ -131,8 +133,8 @@ def _wrap(question: Question) -> str:
     return f"SELECT * FROM (\n{question.sql.strip().rstrip(';')}\n)"  # noqa: S608 - the restricted user's rights bound it
 
 
-def _settings(question: Question) -> Settings:
-    settings = {**_BOUNDS, **{f"param_{name}": value for name, value in question.given}}
+def _settings(bounds: Settings, question: Question) -> Settings:
+    settings = {**bounds, **{f"param_{name}": value for name, value in question.given}}
     if question.extent in _FILTERS:
         settings["additional_table_filters"] = _render_map(_FILTERS[question.extent])
     return settings
@@ -142,6 +144,10 @@ def _words(error: Exception) -> str:
     """What ClickHouse says, without where it is: the same fault has the same words in every run."""
     said = str(error)
     return said[max(0, said.find(_OPENING)) :].removeprefix(_OPENING).strip()[:_REASON]
+
+
+def _is_small(fetched: Fetched) -> bool:
+    return isinstance(fetched, Rows) and sum(len(str(cell)) for row in fetched.rows for cell in row) <= _SMALL
 
 
 def _find_fault(outline: list[str]) -> str:
