@@ -58,7 +58,8 @@ def course(request: pytest.FixtureRequest, cluster: RunningCluster) -> Iterator[
 @pytest.fixture
 def drill(request: pytest.FixtureRequest, course: Course) -> Iterator[Drill]:
     """The run of this drill; it is gone afterwards."""
-    names = [item.name for item in request.session.items if item.path == request.path]
+    items = (item for item in request.session.items if isinstance(item, pytest.Function))
+    names = [item.name for item in items if item.path == request.path and "drill" in item.fixturenames]
     run = course.begin(request.node.name, names)
     yield run
     run.remove()

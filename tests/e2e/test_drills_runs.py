@@ -30,6 +30,34 @@ def build_specs(images: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     } | {"": patient}
 
 
+def test_quota_too_small(course: Course) -> None:
+    """P3, P43: a namespace that can't hold the run's pods says so before there is one, and what to raise."""
+    kubectl, where = course.installed.kubectl, course.installed.namespace
+    metadata = {"name": "small", "namespace": where}
+    kubectl.apply({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": {"pods": "3"}}})
+    try:
+        drill = Drill.start(course.installed, "quota-too-small", course.specs[""])
+        check_refused(drill, "QuotaTooSmall", "ResourceQuota small allows pods 3")
+    finally:
+        kubectl.run("delete", "resourcequota", "small", f"--namespace={where}")
+
+
+def test_runtime_class_missing(course: Course) -> None:
+    """S26, P43: an Error before anything is made, instead of pods that are pending."""
+    spec = {**course.specs[""], "sandbox": {"runtimeClassName": "not-there"}}
+    drill = Drill.start(course.installed, "runtime-class-missing", spec)
+    check_refused(drill, "RuntimeClassMissing", 'RuntimeClass "not-there" not found')
+
+
+def check_refused(drill: Drill, reason: str, words: str) -> None:
+    """See that a run ends before it has begun."""
+    status = drill.await_verdict()
+    assert (status["verdict"], status["reason"]) == ("Error", reason), status["summary"]
+    assert words in status["summary"]
+    drill.await_removed()
+    drill.remove()
+
+
 def test_secret_of_another_namespace(course: Course, drill: Drill) -> None:
     """S28, S29: a suite gets Secrets of its own namespace alone, and says which it has not got."""
     secret = {"apiVersion": "v1", "kind": "Secret", "stringData": {"api-key": "not-yours"}}

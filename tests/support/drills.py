@@ -246,6 +246,8 @@ class Drill:
             meant = name != after and agent["command"] == [literal(word) for word in command(code)]
             if meant and pod["status"]["phase"] == "Running" and says in self.log(name).splitlines():
                 return str(name)
+        ended = self._terminal()
+        assert ended is None, f"{self.name}: {ended['reason']}: {ended['summary']}"
         return None
 
     def _pods(self, role: Role) -> list[dict[str, Any]]:
