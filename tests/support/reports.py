@@ -34,9 +34,11 @@ def gather(run: FinishedRun, **changes: Any) -> RunFacts:
         for key, event in batch.events:
             events[key].append(event)
         for record in batch.attempts:
-            trajectories[record.key.cell] = CellTrajectory(record=record, events=tuple(events[record.key]))
+            trajectories[record.key.cell] = CellTrajectory(
+                record=record, events=tuple(events[record.key]), bodies=bodies
+            )
     tools = summarise_tools((cell, one.events) for cell, one in trajectories.items())
-    parts = StoredParts(trajectories=trajectories, bodies=bodies, tools=tools)
+    parts = StoredParts(trajectories=trajectories, tools=tools)
     facts = build_run_facts(run.run, run.suite, run.cells, version="1.2.3")
     return replace(add_stored(facts, parts), **changes)
 
@@ -72,7 +74,6 @@ def poison(facts: RunFacts) -> RunFacts:
         judge=JudgeFacts(model=HOSTILE, votes=3, agreement=None, input_tokens=1, output_tokens=1),
         tools=tuple(replace(each, arm=arm, tool=HOSTILE, errors={HOSTILE: 1}) for each in facts.tools),
         trajectories={keys[cell]: _poison_trajectory(one) for cell, one in facts.trajectories.items()},
-        bodies={digest: _poison_body(body) for digest, body in facts.bodies.items()},
         notes=(HOSTILE,),
         identity=(Fact(HOSTILE, HOSTILE),),
     )
@@ -84,7 +85,8 @@ def _poison_trajectory(one: CellTrajectory) -> CellTrajectory:
         for event in one.events
     )
     record = replace(one.record, reason=HOSTILE)
-    return CellTrajectory(record=record, events=events, others=(record,))
+    bodies = {digest: _poison_body(body) for digest, body in one.bodies.items()}
+    return CellTrajectory(record=record, events=events, others=(record,), bodies=bodies)
 
 
 def _failing(event: Event) -> dict[str, Any]:
@@ -152,9 +154,12 @@ class ReadPage(HTMLParser):
 
     @property
     def cells(self) -> list[dict[str, Any]]:
-        """Every cell of every shard."""
+        """What the shards have of every cell, in the order of the table."""
+        index = self.unpacked("index")
         names = [attributes["id"] for _, attributes in self.tags if attributes.get("id", "").startswith("shard-")]
-        return [cell for name in names for cell in self.unpacked(name)]
+        shards = [self.unpacked(name) for name in names]
+        places = [divmod(cell["place"], index["perShard"]) for cell in index["cells"]]
+        return [shards[shard][place] for shard, place in places]
 
 
 def read_page(page: str) -> ReadPage:

@@ -35,7 +35,10 @@ def compare(
 
         root = resolve_data_dir(data_dir)
         first, second = find_run(root / "runs", before), find_run(root / "runs", after)
-        found = asyncio.run(compare_stored(first, second, root, clickhouse_url=clickhouse_url))
-        typer.echo(
-            json.dumps(build_comparison_json(found), ensure_ascii=False) if as_json else render_comparison(found)
-        )
+
+        async def describe() -> str:
+            found = await compare_stored(first, second, root, clickhouse_url=clickhouse_url)
+            return json.dumps(build_comparison_json(found), ensure_ascii=False) if as_json else render_comparison(found)
+
+        # A text, not what it describes: taking its signal handler back, `run` writes out whatever a task returned.
+        typer.echo(asyncio.run(describe()))

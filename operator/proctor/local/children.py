@@ -23,7 +23,8 @@ _TAIL_BYTES = 4096
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """Ask the kernel to kill this process when the thread that started it ends, however it does."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
@@ -64,7 +65,7 @@ class Child:
                     limit=_LINE_LIMIT,
                     # A group of its own: the terminal's Ctrl-C is for us alone, we end children in order.
                     start_new_session=True,
-                    preexec_fn=_die_with_parent,
+                    preexec_fn=die_with_parent,
                     env=_build_environment(),
                 )
         except OSError as e:

@@ -35,13 +35,11 @@ class StoredParts:
 
     Attributes:
         trajectories: by cell.
-        bodies: requests and results by digest.
         tools: figures per arm and tool.
         whole: of how many cells bodies were looked for; None if of all.
     """
 
     trajectories: Mapping[CellKey, CellTrajectory] = field(default_factory=dict)
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
     tools: tuple[ToolFigures, ...] = ()
     whole: int | None = None
 
@@ -85,9 +83,7 @@ def build_run_facts(
 
 def add_stored(facts: RunFacts, stored: StoredParts) -> RunFacts:
     """Return the same with what the results store has."""
-    return replace(
-        facts, tools=stored.tools, trajectories=stored.trajectories, bodies=stored.bodies, whole=stored.whole
-    )
+    return replace(facts, tools=stored.tools, trajectories=stored.trajectories, whole=stored.whole)
 
 
 def read_cell(cell: Mapping[str, Any]) -> CellFacts:

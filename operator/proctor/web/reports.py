@@ -18,7 +18,7 @@ from proctor.adapters.kube.kinds import CONFIG_MAP
 from proctor.api.loading import digest_suite
 from proctor.api.run import EvalRun, EvalRunSpec, EvalRunStatus
 from proctor.api.suite import EvalSuiteSpec, Metadata
-from proctor.bootstrap.run_parts import choose_cells, no_collecting, read_parts
+from proctor.bootstrap.run_parts import ShownAttempts, no_collecting, read_parts
 from proctor.bootstrap.stored_run import StoredRun
 from proctor.core.reports.page import render_page
 from proctor.errors import InvalidInput
@@ -75,7 +75,7 @@ class Reports:
             cells = build_cells(
                 run, suite, Observed(ended=stored.attempts, grader=grader), await self._read_grades(uid)
             )
-            parts = await read_parts(stored, choose_cells(cells))
+            parts = await read_parts(ShownAttempts.of(stored, cells))
             # Beside the loop, which goes on answering gates.
             return await asyncio.to_thread(_make_page, run, suite, cells, parts)
 

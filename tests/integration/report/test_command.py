@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import random
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from proctor.bootstrap.run_parts import LOWEST, MOST_WITH_BODIES, choose_cells
+from proctor.bootstrap.run_parts import LOWEST, MOST_WITH_BODIES, ShownAttempts, choose_cells, read_parts
 from proctor.cli.app import app
 from proctor.core.ids import CellKey
+from proctor.core.reports.page import FEW_CELLS, render_page
 from proctor.core.trajectory.events import Status
+from proctor.local.reading import open_stored_run
+from proctor.reconcile.run_page import add_stored, build_run_facts
 from support.finished_runs import FinishedRun, Played, make_finished_run, serve_runs, suite_of
 from support.reports import ReadPage, read_page
 
@@ -86,6 +90,24 @@ def test_a_data_dir_without_results_is_an_error_that_says_so(tmp_path: Path) -> 
     done = CliRunner().invoke(app, ["report", "last", "--data-dir", str(tmp_path)])
     assert done.exit_code == 64
     assert "--clickhouse-url" in done.stderr
+
+
+def test_many_cells_make_the_page_that_one_process_makes(tmp_path: Path) -> None:
+    """Report: thousands of cells are read and packed by all cores; to the byte the page is that of a single process."""
+    run = make_finished_run(tmp_path, suite=suite_of(600), play=play)
+
+    async def make_alone() -> str:
+        async with serve_runs(tmp_path, run), open_stored_run(tmp_path, run.uid) as stored:
+            parts = await read_parts(ShownAttempts.of(stored, run.cells))
+        assert len(parts.trajectories) == len(run.cells) > FEW_CELLS
+        return render_page(
+            add_stored(build_run_facts(run.run, run.suite, run.cells, version=version("proctor")), parts)
+        )
+
+    alone = asyncio.run(make_alone())
+    path, page = write(run)
+    assert path.read_text("utf-8") == alone
+    assert [cell["cell"] for cell in page.cells] == [cell["cell"] for cell in run.cells]
 
 
 def test_of_large_runs_the_lowest_cells_come_first() -> None:

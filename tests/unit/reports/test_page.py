@@ -160,7 +160,8 @@ def test_a_body_that_was_cut_or_is_gone_says_how_large_it_is(tmp_path: Path) -> 
     (cut, *_) = [event["said"] for event in shown if event["kind"] == "tool_call"]
     assert cut["of"] > 8192
     assert 0 < len(cut["text"]) < cut["of"]
-    gone = read_page(render_page(replace(facts, bodies={}))).cells[-1]
+    without = {cell: replace(one, bodies={}) for cell, one in facts.trajectories.items()}
+    gone = read_page(render_page(replace(facts, trajectories=without))).cells[-1]
     (kept, *_) = [event["said"] for event in gone["events"] if event["kind"] == "tool_call"]
     assert kept["of"] == cut["of"]
     assert kept["text"].startswith('{"content"')

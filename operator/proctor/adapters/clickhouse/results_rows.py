@@ -233,12 +233,55 @@ def build_event_row(key: AttemptKey, event: Event) -> Row:
 
 def parse_event(row: Row) -> Event:
     """Read what `build_event_row` wrote, without its key; written out, because there are tens of thousands of them."""
-    values = dict(zip(_EVENT_FIELDS, row[len(KEY_COLUMNS) :], strict=True))
-    values["ts"] = datetime.fromisoformat(values["ts"])
-    values["kind"] = _KINDS[values["kind"]]
-    values["status"] = _STATUSES[values["status"]]
-    values["usd"] = _parse_amount(values["usd"])
-    return Event(**values)
+    (
+        *_,
+        seq,
+        ts,
+        kind,
+        status,
+        name,
+        error_class,
+        span_id,
+        trace_id,
+        latency_us,
+        waited_us,
+        retry,
+        request_digest,
+        request_bytes,
+        request_preview,
+        result_digest,
+        result_bytes,
+        result_preview,
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_write_tokens,
+        usd,
+    ) = row
+    return Event(
+        seq=seq,
+        ts=datetime.fromisoformat(ts),
+        kind=_KINDS[kind],
+        status=_STATUSES[status],
+        name=name,
+        error_class=error_class,
+        span_id=span_id,
+        trace_id=trace_id,
+        latency_us=latency_us,
+        waited_us=waited_us,
+        retry=retry,
+        request_digest=request_digest,
+        request_bytes=request_bytes,
+        request_preview=request_preview,
+        result_digest=result_digest,
+        result_bytes=result_bytes,
+        result_preview=result_preview,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cache_read_tokens=cache_read_tokens,
+        cache_write_tokens=cache_write_tokens,
+        usd=_parse_amount(usd),
+    )
 
 
 def build_attempt_row(record: AttemptRecord) -> Row:

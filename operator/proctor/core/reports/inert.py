@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 _LINES_KEPT = "\n\t"
-_PLAIN = re.compile(r"[ -~]*", re.ASCII)
 _PLAIN_LINES = re.compile(r"[ -~\n\t]*", re.ASCII)
 
 
@@ -17,7 +16,7 @@ def make_inert(text: str, *, keep_lines: bool = False) -> str:
         keep_lines: leave line ends and tabs as they are.
     """
     # Most text is plain, and looking at it sign by sign is what takes the time.
-    if (_PLAIN_LINES if keep_lines else _PLAIN).fullmatch(text):
+    if text.isprintable() or (keep_lines and _PLAIN_LINES.fullmatch(text)):
         return text
     allowed = _LINES_KEPT if keep_lines else ""
     strange = {sign for sign in set(text) if not sign.isprintable() and sign not in allowed}

@@ -11,8 +11,10 @@ from proctor.core.reports.page.facts import (
     RunLimits,
 )
 from proctor.core.reports.page.page import page_policy, render_page
+from proctor.core.reports.page.shards import FEW_CELLS, ShardPlan
 
 __all__ = [
+    "FEW_CELLS",
     "CellFacts",
     "CellTrajectory",
     "ControlFacts",
@@ -21,6 +23,7 @@ __all__ = [
     "MarkFacts",
     "RunFacts",
     "RunLimits",
+    "ShardPlan",
     "page_policy",
     "render_page",
 ]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from proctor.core.reports.inert import make_inert
 
@@ -18,8 +17,7 @@ Shown = dict[str, Any]
 """``text``, and where it is not the whole: ``of``, the whole's size in bytes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
+class Body(NamedTuple):
     """A stored body, or what is left of it.
 
     Attributes:

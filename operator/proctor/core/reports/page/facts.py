@@ -150,11 +150,13 @@ class CellTrajectory:
         record: the attempt that is shown.
         events: its events, in order.
         others: other attempts of the cell, which infrastructure failed.
+        bodies: requests and results by digest, as far as they were kept and are to be shown.
     """
 
     record: AttemptRecord
     events: tuple[Event, ...]
     others: tuple[AttemptRecord, ...] = ()
+    bodies: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +174,7 @@ class RunFacts:
         cells: all of them.
         tools: per arm and tool.
         trajectories: by cell.
-        bodies: requests and results by digest, as far as they were kept.
-        whole: of how many cells they were looked for, the lowest scores first; None if of all.
+        whole: of how many cells bodies were looked for, the lowest scores first; None if of all.
         notes: what whoever reads the scores has to know about how they came about.
         identity: what the run was fixed to.
         started: None before it started.
@@ -191,7 +192,6 @@ class RunFacts:
     cells: tuple[CellFacts, ...]
     tools: tuple[ToolFigures, ...] = ()
     trajectories: Mapping[CellKey, CellTrajectory] = field(default_factory=dict)
-    bodies: Mapping[str, bytes] = field(default_factory=dict)
     whole: int | None = None
     notes: tuple[str, ...] = ()
     identity: tuple[Fact, ...] = ()

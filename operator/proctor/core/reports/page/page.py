@@ -5,17 +5,19 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from proctor.core.ids import CellKey
 from proctor.core.reports.inert import make_inert
 from proctor.core.reports.page import numbers, plots, sections
 from proctor.core.reports.page.advice import advise
 from proctor.core.reports.page.facts import CellFacts, RunFacts
-from proctor.core.reports.page.shards import CELLS_PER_SHARD, Shard, Spread, pack, pack_cells
+from proctor.core.reports.page.shards import CELLS_PER_SHARD, Shard, ShardPlan, pack
 
 _PACKAGE = "proctor.core.reports.page"
 _POLICY = (
@@ -30,13 +32,16 @@ def page_policy() -> str:
     return _POLICY.format(script=hash_source(script), style=hash_source(style))
 
 
-def render_page(run: RunFacts, *, spread: Spread = map) -> str:
+def render_page(run: RunFacts, *, packed: Sequence[str] | None = None) -> str:
     """Return a run's page.
 
     Args:
         run: what there is to show; any text in it may be hostile.
-        spread: as for `pack_cells`.
+        packed: the shards of `ShardPlan.of` its cells, where somebody packed them; else it is done here.
     """
+    plan = ShardPlan.of(run.cells)
+    if packed is None:
+        packed = [plan.pack(number, run.trajectories) for number in range(len(plan.shards))]
     script, style = _read_asset("report.js"), _read_asset("report.css")
     difference_axis, differences = sections.tabulate_differences(run)
     return (
@@ -59,8 +64,8 @@ def render_page(run: RunFacts, *, spread: Spread = map) -> str:
             replicates=sections.count_replicates(run),
             total_tokens=sum(cell.tokens for cell in run.cells),
             total_usd=_total_usd(run),
-            index=Shard(-1, pack(_index(run))),
-            shards=pack_cells(run, spread=spread),
+            index=Shard(-1, pack(_index(run, plan.places))),
+            shards=[Shard(number, text) for number, text in enumerate(packed)],
             numbers=numbers,
             width=plots.WIDTH,
             height=plots.HEIGHT,
@@ -115,18 +120,19 @@ def _total_usd(run: RunFacts) -> str:
     return numbers.render_usd(sum(known, start=known[0] * 0) if known and len(known) == len(prices) else None)
 
 
-def _index(run: RunFacts) -> dict[str, object]:
+def _index(run: RunFacts, places: Mapping[CellKey, int]) -> dict[str, object]:
     """Return what the script sorts and filters by; the rows themselves are in the page."""
     return {
         "run": run.result.run,
         "perShard": CELLS_PER_SHARD,
-        "cells": [_index_cell(cell) for cell in run.cells],
+        "cells": [_index_cell(cell, places[cell.key]) for cell in run.cells],
     }
 
 
-def _index_cell(cell: CellFacts) -> dict[str, object]:
+def _index_cell(cell: CellFacts, place: int) -> dict[str, object]:
     return {
         "key": make_inert(str(cell.key)),
+        "place": place,
         "scenario": make_inert(cell.key.scenario),
         "arm": make_inert(str(cell.key.arm)),
         "ended": (cell.outcome.value if cell.outcome else cell.state).replace("_", " "),

@@ -39,15 +39,12 @@ class Cut:
     events: int
 
 
-def describe_cell(
-    cell: CellFacts, trajectory: CellTrajectory | None, bodies: Mapping[str, bytes], cut: Cut
-) -> dict[str, Any]:
+def describe_cell(cell: CellFacts, trajectory: CellTrajectory | None, cut: Cut) -> dict[str, Any]:
     """Return what the page's script shows of a cell.
 
     Args:
         cell: as run.json has it.
         trajectory: None where nothing is stored.
-        bodies: by digest.
         cut: how much is shown.
     """
     described: dict[str, Any] = {
@@ -64,14 +61,14 @@ def describe_cell(
     record, events = trajectory.record, trajectory.events
     turn = 0
     for event in events[: cut.events]:
-        shown = _event(event, record.opened, bodies, cut)
+        shown = _event(event, record.opened, trajectory.bodies, cut)
         if event.kind is EventKind.MODEL_CALL:
             turn += 1
             shown["turn"] = turn
         described["events"].append(shown)
     described["left"] = max(0, len(events) - cut.events)
     described["span"] = _span(record, events)
-    described["answer"] = _answer(trajectory, bodies, cut)
+    described["answer"] = _answer(trajectory, cut)
     described["answered"] = _ANSWERED[record.answer_source]
     return described
 
@@ -117,7 +114,7 @@ def _other(record: AttemptRecord) -> str:
 
 def _event(event: Event, opened: datetime, bodies: Mapping[str, bytes], cut: Cut) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "kind": event.kind.value,
+        "kind": event.kind,
         "name": _name(event.name),
         "at": max(0, round((event.ts - opened).total_seconds() * 1000)),
         "ms": round(event.latency_us / 1000, 1),
@@ -125,7 +122,7 @@ def _event(event: Event, opened: datetime, bodies: Mapping[str, bytes], cut: Cut
     if event.waited_us:
         shown["waited"] = round(event.waited_us / 1000)
     if event.status is not Status.OK:
-        shown["status"] = event.status.value
+        shown["status"] = event.status
         shown["error"] = _name(event.error_class)
     if event.retry:
         shown["retry"] = event.retry
@@ -135,13 +132,13 @@ def _event(event: Event, opened: datetime, bodies: Mapping[str, bytes], cut: Cut
 
 
 def _bodies(event: Event, bodies: Mapping[str, bytes], cut: Cut) -> dict[str, Any]:
-    asked = find_body(event.request_digest, event.request_preview, event.request_bytes, bodies)
     said = find_body(event.result_digest, event.result_preview, event.result_bytes, bodies)
     if event.kind is EventKind.MODEL_CALL:
         # A request repeats the whole conversation: the reply is what is new.
         text, calls = show_reply(said, cut.signs)
         usd = {} if event.usd is None else {"usd": render_usd(event.usd)}
         return {"said": text, "calls": calls, "in": event.input_tokens, "out": event.output_tokens, **usd}
+    asked = find_body(event.request_digest, event.request_preview, event.request_bytes, bodies)
     size = {"bytes": event.result_bytes} if event.kind is EventKind.TOOL_CALL else {}
     return {"asked": show_arguments(asked, cut.signs), "said": show_result(said, cut.signs), **size}
 
@@ -153,11 +150,11 @@ def _span(record: AttemptRecord, events: tuple[Event, ...]) -> int:
     return max(1, round(max(ends)))
 
 
-def _answer(trajectory: CellTrajectory, bodies: Mapping[str, bytes], cut: Cut) -> Shown | None:
+def _answer(trajectory: CellTrajectory, cut: Cut) -> Shown | None:
     record = trajectory.record
     if record.answer_source is AnswerSource.NONE:
         return None
-    body = bodies.get(record.answer_digest)
+    body = trajectory.bodies.get(record.answer_digest)
     if body is not None:
         return show_text(body.decode("utf-8", "replace"), len(body), 4 * cut.signs)
     last = trajectory.events[-1] if trajectory.events else None

@@ -9,22 +9,20 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from proctor.core.reports.page.facts import CellFacts, RunFacts
+from proctor.core.ids import CellKey
+from proctor.core.reports.page.facts import CellFacts, CellTrajectory
 from proctor.core.reports.page.payload import Cut, describe_cell
-
-Spread = Callable[[Callable[[int], str], Sequence[int]], Iterable[str]]
-"""Like `map`: applies a function to numbers, in whatever processes, and returns the results in order."""
 
 CELLS_PER_SHARD = 8
 SIGNS_PER_CELL = 7_000
 """Of the packed text. 200 cells then take 1.4 MB, which leaves the rest of the page a third of its 2 MB."""
 
 _CUTS = (Cut(4000, 400), Cut(1200, 300), Cut(400, 150), Cut(120, 80), Cut(0, 30))
-_FEW_CELLS = 500
+FEW_CELLS = 500
 _LEVEL = 6
 _RAW_DEFLATE = -15
 
@@ -61,38 +59,49 @@ class Shard:
     packed: str
 
 
-def pack_cells(run: RunFacts, *, spread: Spread = map) -> tuple[Shard, ...]:
-    """Return all cells of a run, `CELLS_PER_SHARD` in each shard, in order.
+@dataclass(frozen=True, slots=True)
+class ShardPlan:
+    """Which cells are packed together, and how.
 
-    Args:
-        run: what there is to show.
-        spread: does the work, shard by shard, where there are so many cells that it takes long.
+    Attributes:
+        shards: the cells of each. They are in the order of their keys, in which a store has them side by side too:
+            so some shards can be read and packed without the others.
     """
-    chunks = tuple(_chunks(run.cells))
-    are_few = len(run.cells) <= _FEW_CELLS
-    packing = _THOROUGH if are_few else _FAST
 
-    def pack_chunk(number: int) -> str:
-        return _pack_within(run, chunks[number], packing)
+    shards: tuple[tuple[CellFacts, ...], ...]
+    _packing: _Packing
 
-    packed = (map if are_few else spread)(pack_chunk, range(len(chunks)))
-    return tuple(Shard(number, text) for number, text in enumerate(packed))
+    @classmethod
+    def of(cls, cells: Sequence[CellFacts]) -> ShardPlan:
+        """Plan the shards of a run's cells, `CELLS_PER_SHARD` in each."""
+        ordered = sorted(cells, key=lambda cell: cell.key)
+        return cls(tuple(_chunks(ordered)), _THOROUGH if len(cells) <= FEW_CELLS else _FAST)
 
+    @property
+    def places(self) -> dict[CellKey, int]:
+        """Where each cell is: its shard's number times `CELLS_PER_SHARD`, and its place in it."""
+        return {cell.key: place for place, cell in enumerate(cell for shard in self.shards for cell in shard)}
 
-def _pack_within(run: RunFacts, cells: Sequence[CellFacts], packing: _Packing) -> str:
-    """Return cells packed with the first cut that fits; with the last if none does."""
-    packed = ""
-    for cut in packing.cuts:
-        described = [describe_cell(cell, run.trajectories.get(cell.key), run.bodies, cut) for cell in cells]
-        packed = pack(described, level=packing.level)
-        if len(packed) <= packing.signs * len(cells):
-            break
-    return packed
+    def pack(self, number: int, trajectories: Mapping[CellKey, CellTrajectory]) -> str:
+        """Return a shard packed with the first cut that fits; with the last if none does.
+
+        Args:
+            number: of the shard.
+            trajectories: those of its cells, and maybe of others.
+        """
+        cells, packed = self.shards[number], ""
+        for cut in self._packing.cuts:
+            described = [describe_cell(cell, trajectories.get(cell.key), cut) for cell in cells]
+            packed = pack(described, level=self._packing.level)
+            if len(packed) <= self._packing.signs * len(cells):
+                break
+        return packed
 
 
 def pack(value: object, *, level: int = _LEVEL) -> str:
     """Return a JSON value as base64 of its deflated text."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    # It was built here, so it holds no circles; looking for them takes a tenth.
+    text = json.dumps(value, ensure_ascii=False, check_circular=False, separators=(",", ":"))
     # A lone surrogate is made visible before it comes here; what is left of such must not stop a report.
     squeezed = zlib.compress(text.encode("utf-8", "replace"), level, wbits=_RAW_DEFLATE)
     return base64.b64encode(squeezed).decode("ascii")

@@ -163,8 +163,8 @@
         const holder = el("td", { colspan: String(columns) });
         row.detail = el("tr", { class: "detail", id: `detail-${row.n}` }, holder);
         row.tr.after(row.detail);
-        const cells = await fetchShard(Math.floor(row.n / index.perShard));
-        holder.append(describe(cells[row.n % index.perShard], index.run));
+        const cells = await fetchShard(Math.floor(row.cell.place / index.perShard));
+        holder.append(describe(cells[row.cell.place % index.perShard], index.run));
         row.button.setAttribute("aria-controls", `detail-${row.n}`);
       }
       row.detail.hidden = false;
