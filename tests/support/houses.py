@@ -104,7 +104,7 @@ class House:
 @contextmanager
 def keep_house(directory: Path) -> Iterator[House]:
     """Start a house; it is gone on leaving."""
-    house = House(directory / "house", _find_ports())
+    house = House(directory / "house", find_ports())
     house.start()
     try:
         yield house
@@ -113,7 +113,7 @@ def keep_house(directory: Path) -> Iterator[House]:
             house.end()
 
 
-def _find_ports() -> tuple[int, int, int]:
+def find_ports() -> tuple[int, int, int]:
     """Return ports that nobody has: a row of them for datasets, below the range from which the kernel gives."""
     for first in range(20_000, 30_000, _PLACES + 2):
         if all(_is_free(port) for port in range(first, first + 4)):

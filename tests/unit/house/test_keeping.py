@@ -32,6 +32,12 @@ def test_a_house_needs_no_more_than_its_owner() -> None:
     assert SECRET not in repr(settings)
 
 
+@pytest.mark.parametrize(("most", "places"), [(None, 32), (100_000, 32), (512, 10), (100, 1)])
+def test_a_house_serves_as_many_as_it_has_processes_for(most: int | None, places: int) -> None:
+    """S24: one dataset more than there are processes for would be the end of the results too."""
+    assert len(read_settings(GIVEN, most_processes=most).places) == places
+
+
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [

@@ -9,11 +9,12 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from proctor.adapters.clickhouse.house import SeedOrderTexts
+from proctor.adapters.clickhouse.session import HttpSession
 from proctor.clock import Clock, utc_now
 from proctor.core.seeding.identity import RECIPE_FILE, VARIANTS_FILE
 from proctor.core.seeding.record import DatasetRecord
@@ -32,7 +33,18 @@ if TYPE_CHECKING:
 
 _SEEDINGS_AT_ONCE = 2
 _SWEEP_SECONDS = 30.0
+_IDLE = timedelta(minutes=15)
+"""A run that asked nothing for so long makes room for one that needs it: it may have been deleted, or be of no use."""
+
+_QUERIES = "SELECT value FROM system.events WHERE event = 'SelectQuery'"
 _MAX_THREADS = 4
+
+
+class _Heard(NamedTuple):
+    """How many queries an engine had answered, and since when nobody has asked one."""
+
+    count: int
+    since: datetime
 
 
 class House:
@@ -50,6 +62,7 @@ class House:
         self._ledger = Ledger(settings.directory / "served.json")
         self._entries: dict[str, ServedEntry] = {}
         self._engines: dict[str, KeptEngine] = {}
+        self._heard: dict[str, _Heard] = {}
         self._lock = asyncio.Lock()
         self._seedings = asyncio.Semaphore(_SEEDINGS_AT_ONCE)
         self._results = KeptEngine(
@@ -120,7 +133,7 @@ class House:
 
         Raises:
             InvalidInput: there is no such dataset, or the user is another dataset's.
-            Retryable: all places are taken.
+            Retryable: all places are taken, by those who use them.
             Terminal: it can't be served.
         """
         async with self._lock:
@@ -135,7 +148,7 @@ class House:
                 hash=dataset,
                 database=record.database,
                 password_digest=user.password_digest,
-                port=self._find_place() if known is None else known.port,
+                port=await self._find_place() if known is None else known.port,
                 until=until if known is None else max(until, known.until),
             )
             if known is None:
@@ -158,6 +171,8 @@ class House:
     async def sweep(self) -> int:
         """Stop serving those whose time has come; return how many there were."""
         async with self._lock:
+            for user, engine in self._engines.items():
+                await self._listen(user, engine)
             over = [entry.user for entry in self._entries.values() if entry.is_over(self._clock())]
             for user in over:
                 await self._drop(user)
@@ -167,6 +182,7 @@ class House:
         if user not in self._entries:
             return
         self._keep({name: entry for name, entry in self._entries.items() if name != user})
+        self._heard.pop(user, None)
         engine = self._engines.pop(user, None)
         if engine is not None:
             await engine.close()
@@ -190,12 +206,30 @@ class House:
         self._engines[entry.user] = engine
         return engine
 
-    def _find_place(self) -> int:
+    async def _find_place(self) -> int:
         taken = {entry.port for entry in self._entries.values()}
         for port in self._settings.places:
             if port not in taken:
                 return port
+        for user, heard in sorted(self._heard.items(), key=lambda item: item[1].since):
+            if self._clock() - heard.since >= _IDLE:
+                port = self._entries[user].port
+                await self._drop(user)
+                return port
         raise Retryable("serving a dataset: all places of the house are taken; they end with their runs", delay=30)
+
+    async def _listen(self, user: str, engine: KeptEngine) -> None:
+        """Take note of whether anything was asked of an engine since the last time."""
+        if engine.state is not Readiness.READY:
+            return
+        try:
+            count = int(str((await HttpSession(engine.endpoint).fetch(_QUERIES))[0][0]))
+        except (ProctorError, IndexError):
+            return  # it is starting again, and counts anew
+        before = self._heard.get(user)
+        # The question itself is one.
+        since = before.since if before is not None and count == before.count + 1 else self._clock()
+        self._heard[user] = _Heard(count, since)
 
     def _clone(self, entry: ServedEntry) -> None:
         place = self._place(entry.user)

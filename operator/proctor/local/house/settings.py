@@ -20,6 +20,11 @@ _LEAST_PASSWORD = 16
 _LEAST_MEMORY = 256 << 20
 _PORTS = "8123,8124,8200"
 _PLACES = 32
+_PROCESSES_ASIDE, _PROCESSES_PER_PLACE = 128, 36
+"""Threads count as processes: those of the house and of the results engine, and those of an engine at work."""
+
+_PROCESS_LIMITS = (Path("/sys/fs/cgroup/pids.max"), Path("/sys/fs/cgroup/pids/pids.max"))
+"""As the two versions of control groups have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class HouseSettings:
         results_port: of the results engine.
         control_port: of the control doors.
         first_port: of the places at which datasets are served, which follow one another.
+        count: how many places there are.
         limits: of each engine.
     """
 
@@ -42,16 +48,21 @@ class HouseSettings:
     results_port: int = 8123
     control_port: int = 8124
     first_port: int = 8200
+    count: int = _PLACES
     limits: EngineLimits = field(default_factory=EngineLimits)
 
     @property
     def places(self) -> range:
         """The ports at which datasets are served."""
-        return range(self.first_port, self.first_port + _PLACES)
+        return range(self.first_port, self.first_port + self.count)
 
 
-def read_settings(environ: Mapping[str, str] = os.environ) -> HouseSettings:
+def read_settings(environ: Mapping[str, str] = os.environ, *, most_processes: int | None = None) -> HouseSettings:
     """Return the settings.
+
+    Args:
+        environ: where they are.
+        most_processes: how many there may be, threads counted; None for any number.
 
     Raises:
         InvalidInput: one is missing or can't be used; never repeats the password.
@@ -70,8 +81,26 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> HouseSettings:
         results_port=results,
         control_port=control,
         first_port=first,
+        count=_count_places(most_processes),
         limits=EngineLimits(memory_bytes=memory),
     )
+
+
+def _count_places(most_processes: int | None) -> int:
+    if most_processes is None:
+        return _PLACES
+    return max(1, min(_PLACES, (most_processes - _PROCESSES_ASIDE) // _PROCESSES_PER_PLACE))
+
+
+def read_process_limit() -> int | None:
+    """Return how many processes this container may have, threads counted; None where there is no limit."""
+    for path in _PROCESS_LIMITS:
+        try:
+            text = path.read_text().strip()
+        except OSError:
+            continue
+        return int(text) if text.isdecimal() else None
+    return None
 
 
 def _read_admin(environ: Mapping[str, str]) -> Known:
