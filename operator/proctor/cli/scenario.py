@@ -134,7 +134,8 @@ def check(
     """Say whether a scenario is fair; every fault with its file, line and fix.
 
     First the files; if they are all right, the scenario is seeded, its facts are asked, and its scripted models are
-    played. Where it has variants, all that is done as it is written and with two other dataset seeds. Exit codes: 0 fair, 1 unfair, 64 bad usage.
+    played. Where it has variants, all that is done as it is written, and with two other dataset seeds. Exit codes: 0
+    fair, 1 unfair, 64 bad usage.
     """
     with explained():
         from proctor.core.fairness.check import check_files

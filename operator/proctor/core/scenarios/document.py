@@ -119,8 +119,9 @@ def parse_document(text: str, model: type[ModelT], source: str, redraw: Redraw |
         raise Faulty((fault,)) from error
 
 
+@lru_cache(maxsize=8)
 def read_tree(text: str) -> Any:  # noqa: ANN401 - whatever a YAML file may hold
-    """Return what a YAML text says, as plain values.
+    """Return what a YAML text says, as plain values: to be read only, as whoever asks again gets the same.
 
     Raises:
         YAMLError: it is none.
