@@ -50,12 +50,14 @@ def _scenario_reference() -> Files:
     from proctor.core.scenarios.brief import Brief
     from proctor.core.scenarios.policies import Policies
     from proctor.core.scenarios.recipe import Recipe
+    from proctor.core.scenarios.variants import Variants
 
     parts = (
         (Brief, "brief.yaml", "What the agent is told. Nothing else of a scenario is ever in a sandbox."),
         (Recipe, "recipe.yaml", "What is seeded: traffic, planted truth and decoys."),
         (AnswerKey, "answer.yaml", "What graders know: facts as queries over the seeded rows, checks, and the rubric."),
         (Policies, "policies.yaml", "What scripted models say; read by the gateway only."),
+        (Variants, "variants.yaml", "What dataset seeds other than 42 redraw of the other files."),
     )
     for model, file, intro in parts:
         page = f"docs/reference/{file.removesuffix('.yaml')}.md"

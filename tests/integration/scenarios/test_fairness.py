@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -27,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     return Path(shutil.copytree(example_scenario_dir(), tmp_path / "kept-waiting"))
 
 
-def check(folder: Path, data_dir: Path, *options: str) -> tuple[int, dict[str, object], list[str]]:
+def check(folder: Path, data_dir: Path, *options: str) -> tuple[int, dict[str, Any], list[str]]:
     """Return the exit code, what `--json` says, and its faults as ``file place: message; fix``."""
     found = CliRunner().invoke(app, ["scenario", "check", str(folder), "--data-dir", str(data_dir), "--json", *options])
     said = json.loads(found.stdout)

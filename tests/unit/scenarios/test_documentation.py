@@ -32,7 +32,7 @@ def rubric() -> Rubric:
 
 def test_all_shown_files_load() -> None:
     """Issue, docs: every snippet is tested."""
-    assert set(SHOWN) == {"brief", "answer", "policies"}
+    assert set(SHOWN) == {"brief", "answer", "policies", "variants"}
     assert "strongest-decoy" in parse_document(SHOWN["policies"], Policies, "docs").impostors
 
 
