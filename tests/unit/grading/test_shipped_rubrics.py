@@ -92,3 +92,13 @@ def test_lines_with_keys_speak_of_one_thing(text: str, met: bool) -> None:
     """M-A9: a finding may be given as lines of what and value."""
     rubric = shipped_rubric("segmented-regression")
     assert (find_statement(rubric, "both", fill_text(text, rubric.facts)) is not None) == met
+
+
+@pytest.mark.parametrize("name", [name for name in TEXTS if not shipped_rubric(name).reads_clauses])
+def test_advice_earns_the_same_whether_or_not_its_clauses_are_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures: what only advice is asked of is graded without reading its clauses, and to the same marks."""
+    rubric = shipped_rubric(name)
+    answers = [*NOTHING, *(fill_text(answer.text, rubric.facts) for answer in shipped_key(name).answers)]
+    without = [check_answer(rubric, answer) for answer in answers]
+    monkeypatch.setattr(type(rubric), "reads_clauses", True)
+    assert [check_answer(rubric, answer) for answer in answers] == without

@@ -131,6 +131,8 @@ def _find_all(rubric: Rubric, readings: list[_Reading], advised: list[Advised]) 
 
 
 def _read_all(rubric: Rubric, text: str, *, skip: Callable[[str], bool]) -> list[_Reading]:
+    if not rubric.reads_clauses:
+        return []  # telling what each clause claims is a third of grading advice, and nothing would ask for it
     clauses = read_clauses(text, skip=skip, titled=not rubric.explains)
     return _retract([_read(rubric, clause) for clause in clauses])
 

@@ -71,6 +71,11 @@ class Rubric:
     suspect_ids: tuple[str, ...]
     artifact: ArtifactKey | None
 
+    @property
+    def reads_clauses(self) -> bool:
+        """Whether any criterion looks at single clauses or whole sentences; advice is read in another way."""
+        return any(line.says or line.urges or line.blames or line.dismisses or line.together for line in self.criteria)
+
 
 def compile_rubric(key: AnswerKey, facts: FactValues, *, told: str) -> Rubric:
     """Make a rubric ready.
