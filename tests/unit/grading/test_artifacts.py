@@ -218,6 +218,7 @@ def test_every_check_of_a_brief_is_asked_for() -> None:
 
 
 def test_trouble_with_the_dataset_is_no_grade() -> None:
-    """Grading rule 5: never 0 where the dataset is away, missing, or the key's own query is refused."""
-    for source in (None, Table(away=True), Table(WHOLE | {"SELECT sev": Refused("no such user")})):
+    """Grading rule 5: never 0 where the dataset is away, missing, or the key's own query is refused or empty."""
+    at_fault = (Refused("no such user"), Rows(()))
+    for source in (None, Table(away=True), *(Table(WHOLE | {"SELECT sev": one}) for one in at_fault)):
         assert isinstance(grade(submit(), source), Ungraded)

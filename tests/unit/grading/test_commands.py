@@ -80,6 +80,13 @@ def test_bad_usage_is_said_with_its_exit_code(words: tuple[str, ...]) -> None:
     assert result.stderr.startswith("proctor: ")
 
 
+def test_what_must_be_run_is_refused() -> None:
+    """Exit codes, M-A9: an answer that is run over a dataset can't be graded where none is served."""
+    result = run("grade", "--scenario", "dashboard-build", "--answer", "-", "--scenarios", str(SCENARIOS), sent="{}")
+    assert result.exit_code == 64
+    assert "`proctor run` grades them" in result.stderr
+
+
 def test_scenarios_are_listed() -> None:
     """`proctor scenario ls`."""
     assert SCENARIO in run("scenario", "ls").stdout.split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,12 +17,13 @@ from proctor.bootstrap.grade import GraderParts, build_grader, parse_grader_conf
 from proctor.core.digests import digest_bytes
 from proctor.core.grading.attempts import digest_rubrics
 from proctor.core.grading.marks import Weights
+from proctor.core.grading.rows import Fetched, Question, Rows, RowSource
 from proctor.core.scenarios.reference import load_reference
 from proctor.core.trajectory.outcome import AttemptRecord, Outcome
 from proctor.errors import InvalidInput
 from proctor.jobs.grade import GradingJob
 from support.grade_store import MemoryStore
-from support.grading import shipped_rubric
+from support.grading import shipped_key, shipped_rubric
 from support.playing import SCENARIOS
 from support.results import make_attempt, make_key
 
@@ -151,6 +152,26 @@ async def test_a_lost_answer_is_ungraded_not_zero(tmp_path: Path) -> None:
     assert store.rows[0].score is None
 
 
+class SameRows:
+    """A dataset in which every query returns the same."""
+
+    async def fetch(self, questions: Iterable[Question]) -> dict[Question, Fetched]:
+        return {one: Rows((("web", "1"),)) for one in questions}
+
+
+@pytest.mark.parametrize("rows", [{SCENARIO: SameRows()}, {}])
+async def test_an_artifact_is_run_and_without_its_dataset_ungraded(rows: dict[str, RowSource], tmp_path: Path) -> None:
+    """P29, grading rule 5: the grader runs what an answer holds; without a dataset there is no grade, never 0."""
+    whole = next(one for one in shipped_key("dashboard-build").answers if one.id == "right-terse").text.encode()
+    store, rubric = MemoryStore(), shipped_rubric("dashboard-build")
+    store.put(make_record(1, answer=whole), whole)
+    parts = replace(make_parts(store, tmp_path / "summary.json"), rubrics={SCENARIO: rubric}, rows=rows)
+    await run_to_end(GradingJob(parts))
+    (grade,) = read(tmp_path / "summary.json")["grades"].values()
+    assert (grade["score"] is None) == (not rows)
+    assert ("dataset is not at hand" in str(grade["ungraded"])) == (not rows)
+
+
 async def test_a_new_attempt_of_a_cell_replaces_the_old_grade(tmp_path: Path) -> None:
     """Grading rule 9: the last attempt that infrastructure did not fail is the cell's."""
     store = MemoryStore()
@@ -190,6 +211,14 @@ async def test_a_configuration_becomes_parts(tmp_path: Path) -> None:
     parts = build_grader(parse_grader_config(json.dumps(make_config(tmp_path)).encode()))
     assert parts.rubrics[SCENARIO].facts["failures"] == "8"
     assert parts.weights == Weights()
+    assert parts.rows == {}
+
+
+async def test_a_grader_that_is_told_of_a_dataset_asks_it(tmp_path: Path) -> None:
+    """P29: in a pod and on one machine alike, the grader's configuration says where an answer's queries run."""
+    config = make_config(tmp_path)
+    config["scenarios"][SCENARIO]["dataset"] = config["store"]
+    assert set(build_grader(parse_grader_config(json.dumps(config).encode())).rows) == {SCENARIO}
 
 
 @pytest.mark.parametrize(

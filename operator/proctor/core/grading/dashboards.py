@@ -25,6 +25,7 @@ from proctor.core.scenarios.artifact import (
     TileEquals,
     TilesExclude,
 )
+from proctor.errors import InvalidInput
 
 _NUMBER = re2.compile(r"[+-]?[0-9]{1,40}(?:\.[0-9]{1,40})?(?:[eE][+-]?[0-9]{1,3})?")
 _FRACTION = re2.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\.0+")
@@ -78,7 +79,11 @@ class DashboardTrial:
         return asked
 
     def mark(self, fetched: FetchedRows) -> tuple[Mark, ...]:
-        """Return what the dashboards earn; to decline is a finding only beside a tile that is right."""
+        """Return what the dashboards earn; to decline is a finding only beside a tile that is right.
+
+        Raises:
+            InvalidInput: a query of the key returns nothing, which any empty tile would equal.
+        """
         found = {check.id: self._try(check, fetched) for check in self._key.checks if not isinstance(check, Declines)}
         shown = any(found[check.id][0] for check in self._key.checks if isinstance(check, TileEquals))
         for check in self._key.checks:
@@ -129,18 +134,18 @@ class DashboardTrial:
         if check.tile not in self._tiles:
             return False, f"there is no tile {check.tile!r}"
         for extent in _TILE_EXTENTS:
-            wanted = fetched[self._ask_reference(check, extent)]
+            wanted = _wanted(check, extent, fetched[self._ask_reference(check, extent)])
             outcome = fetched[self._ask_tile(*self._tiles[check.tile], check, extent)]
             if (fault := _compare(wanted, outcome, check.within)) is not None:
                 return False, f"tile {check.tile!r}{_over(extent)} {fault}"
-        return True, f"tile {check.tile!r} returns {_show(outcome)} of half the rows, as it should"
+        return True, f"tile {check.tile!r} returns {_show(_rows_of(outcome))} of half the rows, as it should"
 
     def _compare_filter(self, check: FilterOffers, fetched: FetchedRows) -> _Verdict:
         one = self._filters.get(check.filter)
         if one is None:
             return False, f"there is no filter {check.filter!r}"
         for extent in _FILTER_EXTENTS:
-            wanted = fetched[Question(check.reference, extent=extent)]
+            wanted = _wanted(check, extent, fetched[Question(check.reference, extent=extent)])
             fault = _compare(wanted, fetched[Question(one.sql, extent=extent)], Decimal(0))
             if fault is not None:
                 return False, f"filter {check.filter!r}{_over(extent)} {fault}"
@@ -190,19 +195,25 @@ def _mark(check: DashboardCheck, *, met: bool, why: str) -> Mark:
     return Mark(check.id, check.weight, polarity, met, why)
 
 
-def _compare(wanted: Fetched, outcome: Fetched, within: Decimal) -> str | None:
+def _wanted(check: DashboardCheck, extent: Extent, fetched: Fetched) -> tuple[Row, ...]:
+    rows = _rows_of(fetched)
+    if extent is Extent.WHOLE and not rows:
+        raise InvalidInput(f"the reference of {check.id!r} returns no rows")
+    return rows
+
+
+def _compare(right: Sequence[Row], outcome: Fetched, within: Decimal) -> str | None:
     """Say how rows differ from what they should be; None where they don't."""
     if isinstance(outcome, Refused):
         return f"was refused: {_quote(outcome.reason)}"
-    right = _rows_of(wanted)
     if len(outcome.rows) != len(right):
-        return f"returns {len(outcome.rows)} rows, not {len(right)}: {_show(outcome)}"
+        return f"returns {len(outcome.rows)} rows, not {len(right)}: {_show(outcome.rows)}"
     left = [[_plain(cell) for cell in row] for row in outcome.rows]
     for row in right:
         cells = [_plain(cell) for cell in row]
         place = next((index for index, other in enumerate(left) if _are_same(cells, other, within)), None)
         if place is None:
-            return f"lacks a row that it should have: {_show(outcome)}"
+            return f"lacks a row that it should have: {_show(outcome.rows)}"
         del left[place]
     return None
 
@@ -233,8 +244,8 @@ def _over(extent: Extent) -> str:
     return "" if extent is Extent.WHOLE else f", over {extent} of the rows,"
 
 
-def _show(outcome: Rows) -> str:
-    shown = "; ".join(", ".join(str(cell)[:_QUOTED] for cell in row) for row in outcome.rows[:_SHOWN_ROWS])
+def _show(rows: Sequence[Row]) -> str:
+    shown = "; ".join(", ".join(str(cell)[:_QUOTED] for cell in row) for row in rows[:_SHOWN_ROWS])
     return _quote(shown)
 
 
