@@ -17,28 +17,43 @@ if TYPE_CHECKING:
     from proctor.local.session import RunOutcome
 
 
-def render_outcome(outcome: RunOutcome) -> str:
-    """Return the table, the verdict, and one sentence why; coloured where standard output is a terminal."""
-    return render_run(outcome.run, outcome.suite, outcome.cells, directory=str(outcome.directory.run_file))
+def render_outcome(outcome: RunOutcome, *, suite_file: str) -> str:
+    """Return the table, the verdict, and one sentence why; coloured where standard output is a terminal.
+
+    Args:
+        outcome: of the run.
+        suite_file: as the command was given it.
+    """
+    where = str(outcome.directory.run_file)
+    return render_run(outcome.run, outcome.suite, outcome.cells, directory=where, suite_file=suite_file)
 
 
-def render_run(run: EvalRun, suite: EvalSuiteSpec, cells: Sequence[Mapping[str, Any]], *, directory: str) -> str:
-    """Return the same of a run whose parts were read back."""
+def render_run(
+    run: EvalRun,
+    suite: EvalSuiteSpec,
+    cells: Sequence[Mapping[str, Any]],
+    *,
+    directory: str,
+    suite_file: str = "suite.yaml",
+) -> str:
+    """Return the same of a run whose parts were read back; nobody knows then from which file its suite came."""
     result = report_result(run, suite, cells, directory=directory)
     table = render_result(result, colour=is_colour_wanted())
     # Whoever reads the scores has to know under which conditions they came about.
     waived = [condition.message for condition in run.status.conditions if condition.reason == "Waived"]
-    return "\n".join([table, *(f"note: {make_inert(message)}" for message in waived), *_render_advice(result, cells)])
+    return "\n".join(
+        [table, *(f"note: {make_inert(message)}" for message in waived), *_render_advice(result, cells, suite_file)]
+    )
 
 
-def _render_advice(result: ResultReport, cells: Sequence[Mapping[str, Any]]) -> list[str]:
+def _render_advice(result: ResultReport, cells: Sequence[Mapping[str, Any]], suite_file: str) -> list[str]:
     """Return what to do next, in the words of the report; nothing where nothing has to be done."""
     if result.verdict in {"Pass", "Pending"}:
         return []
     from proctor.core.reports.page.advice import advise
     from proctor.reconcile.run_page import read_cell
 
-    advice = advise(result, [read_cell(cell) for cell in cells])
+    advice = advise(result, [read_cell(cell) for cell in cells], suite_file=suite_file)
     hints = [f"next: {' '.join(filter(None, (hint.text, hint.cell, hint.command)))}" for hint in advice.hints]
     return [make_inert(line) for line in (advice.meaning, *hints) if line]
 

@@ -87,7 +87,7 @@ def run(
         if outcome is None:
             raise KeyboardInterrupt
         where = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-        raise typer.Exit(_finish(outcome, as_json=as_json, where=where))
+        raise typer.Exit(_finish(outcome, suite, as_json=as_json, where=where))
 
 
 def _load(
@@ -130,14 +130,14 @@ def _execute(request: RunRequest, *, as_json: bool) -> RunOutcome | None:
         view.close()
 
 
-def _finish(outcome: RunOutcome, *, as_json: bool, where: str) -> ExitCode:
+def _finish(outcome: RunOutcome, suite: Path, *, as_json: bool, where: str) -> ExitCode:
     status = outcome.run.status
     if as_json:
         typer.echo(json.dumps(outcome.document, ensure_ascii=False))
     elif status.terminal:
         from proctor.cli.outcome import render_outcome
 
-        typer.echo(render_outcome(outcome))
+        typer.echo(render_outcome(outcome, suite_file=shlex.quote(str(suite))))
         typer.echo(f"look closer: proctor report {outcome.run.metadata.name}{where}")
     if status.terminal:
         return exit_code_of(status.verdict)

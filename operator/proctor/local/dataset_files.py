@@ -108,7 +108,7 @@ def read_record(folder: Path) -> DatasetRecord | None:
     path = folder / RECORD
     try:
         text = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise translate_os_error(error, f"reading {path}") from error

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from proctor.errors import DiskFull, Terminal
+from proctor.errors import DiskFull, InvalidInput, Terminal
 
 LEAST_FREE_BYTES = 32 << 20
 """With less, a run stops: an engine that meets a full disk in the middle of a merge says so in many ways, or dies."""
 
 _MEBIBYTE = 1 << 20
+
+_WRONG_FOLDER = frozenset(
+    {errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS}
+)
+"""What says that the wrong folder was named, before anything was started."""
 
 
 def write_atomic(path: Path, body: bytes) -> None:
@@ -105,6 +110,15 @@ def translate_os_error(error: OSError, attempted: str) -> Terminal:
     if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
         return Terminal(f"{attempted}: not allowed ({error.strerror}); choose another folder")
     return Terminal(f"{attempted}: {error.strerror}")
+
+
+def translate_data_dir_error(error: OSError, data_dir: Path, attempted: str) -> InvalidInput | Terminal:
+    """Say the same of an error in making or opening a data dir: most say that the wrong folder was named."""
+    if error.errno in _WRONG_FOLDER:
+        return InvalidInput(
+            f"data dir {data_dir}: {error.strerror}; choose another with --data-dir or PROCTOR_DATA_DIR"
+        )
+    return translate_os_error(error, attempted)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import fcntl
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from proctor.errors import InvalidInput
-from proctor.local.durable import translate_os_error
+from proctor.local.durable import translate_data_dir_error, translate_os_error
 
 _POLL_SECONDS = 0.25
 """A lock that may be awaited and interrupted: the kernel's blocking call could not be cancelled."""
 
 _MAX_HOLDER = 200
-
-_NO_FOLDER = frozenset(
-    {errno.ENOENT, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS}
-)
-"""What says that the wrong folder was named, before anything was started."""
 
 
 @asynccontextmanager
@@ -49,10 +42,7 @@ async def hold_data_dir(
         os.makedirs(data_dir, exist_ok=True)  # noqa: PTH103 - one call to the kernel; nothing waits for it
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as e:
-        if e.errno in _NO_FOLDER:
-            told = f"data dir {data_dir}: {e.strerror}; choose another with --data-dir or PROCTOR_DATA_DIR"
-            raise InvalidInput(told) from e
-        raise translate_os_error(e, f"opening {path}") from e
+        raise translate_data_dir_error(e, data_dir, f"opening {path}") from e
     try:
         is_held = await _acquire(descriptor, on_wait, stop)
         if is_held:

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
-from proctor.local.durable import translate_os_error
+from proctor.local.durable import translate_data_dir_error, translate_os_error
 
 _STAGING = ".staging-"
 _LOCK = ".lock-"
@@ -26,15 +26,16 @@ _POLL_SECONDS = 0.1
 
 
 def create_root(root: Path) -> None:
-    """Make the folder of folders if it is missing.
+    """Make the folder of folders, which is in a data dir, if it is missing.
 
     Raises:
+        InvalidInput: the data dir can be no folder, or is not this user's.
         Terminal: the file system refuses.
     """
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise translate_os_error(error, f"creating {root}") from error
+        raise translate_data_dir_error(error, root.parent, f"creating {root}") from error
 
 
 @contextmanager

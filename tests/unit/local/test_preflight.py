@@ -56,6 +56,15 @@ async def test_a_data_dir_that_can_not_be_is_bad_usage(tmp_path: Path) -> None:
             pass
 
 
+def test_seeding_into_a_file_is_bad_usage_too(tmp_path: Path) -> None:
+    """M-A1: a wrong data dir is the same mistake, whichever command is given it."""
+    file = tmp_path / "file"
+    file.touch()
+    result = CliRunner().invoke(app, ["dataset", "seed", SCENARIO, "--data-dir", str(file)])
+    assert result.exit_code == ExitCode.USAGE
+    assert "choose another with --data-dir" in result.output
+
+
 def test_an_option_that_would_be_ignored_is_refused() -> None:
     """M-A1: a user for agents is nothing without a ClickHouse of one's own."""
     result = CliRunner().invoke(app, ["run", "--agent-url", "http://reader@127.0.0.1:1", "suite.yaml"])

@@ -9,7 +9,9 @@ import pytest
 from typer.testing import CliRunner
 
 from proctor.cli.app import app
+from proctor.cli.outcome import render_outcome
 from proctor.core.reports.tool_table import build_tools_json
+from proctor.local.session import RunOutcome
 from support.finished_runs import Played, make_finished_run, suite_of
 
 
@@ -41,3 +43,16 @@ def test_what_is_no_pass_says_what_to_do_next(tmp_path: Path, minimum: str, verd
     assert finished.run.status.verdict == verdict
     output = CliRunner().invoke(app, ["show", "last", "--data-dir", str(tmp_path)]).output
     assert ("next: " in output) == (verdict != "Pass")
+
+
+def test_what_to_do_next_names_the_file_that_was_given(tmp_path: Path) -> None:
+    """P43: a hint after a run can be copied, whatever the suite's file is called."""
+    suite = suite_of(12, gate={"enforcement": "Audit", "minimum": "0.9"})
+    finished = make_finished_run(
+        tmp_path, suite=suite, play=lambda _cell, chance: Played(score=Decimal(chance.choice(["0.75", "1"])))
+    )
+    assert finished.run.status.verdict == "Inconclusive"
+    outcome = RunOutcome(
+        run=finished.run, suite=finished.suite, cells=finished.cells, directory=finished.directory, timed_out=False
+    )
+    assert " 'my suites/gate.yaml' --" in render_outcome(outcome, suite_file="'my suites/gate.yaml'")

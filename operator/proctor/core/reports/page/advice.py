@@ -74,26 +74,32 @@ _BY_VERDICT: dict[str, str] = {
 _LOGS = frozenset({"ServerNotReady", "GatewayFailed", "GraderFailed", "SeedingFailed", "DatasetUnavailable"})
 
 
-def advise(result: ResultReport, cells: Sequence[CellFacts]) -> Advice:
-    """Return what a run's verdict means and what to do next."""
+def advise(result: ResultReport, cells: Sequence[CellFacts], *, suite_file: str = "suite.yaml") -> Advice:
+    """Return what a run's verdict means and what to do next.
+
+    Args:
+        result: of the run.
+        cells: the run's.
+        suite_file: the suite's file, as commands have to name it; a usual name where nobody knows it.
+    """
     meaning = _MEANINGS.get(result.reason) or _BY_VERDICT.get(result.verdict, "")
-    return Advice(meaning, (*_hints_for(result, cells), *_hints_for_losses(cells, result.reason)))
+    return Advice(meaning, (*_hints_for(result, cells, suite_file), *_hints_for_losses(cells, result.reason)))
 
 
-def _hints_for(result: ResultReport, cells: Sequence[CellFacts]) -> tuple[Hint, ...]:
+def _hints_for(result: ResultReport, cells: Sequence[CellFacts], suite_file: str) -> tuple[Hint, ...]:
     match result.verdict:
         case "Pass":
             return _after_pass(result)
         case "Fail":
             return _after_fail(result, cells)
         case "Inconclusive":
-            return _after_inconclusive(result)
+            return _after_inconclusive(result, suite_file)
         case "Pending":
-            return (Hint("Resume it: the same command goes on where it ended.", "proctor run suite.yaml"),)
+            return (Hint("Resume it: the same command goes on where it ended.", f"proctor run {suite_file}"),)
         case "Cancelled":
-            return (Hint("Start anew when it is wanted.", "proctor run suite.yaml --new"),)
+            return (Hint("Start anew when it is wanted.", f"proctor run {suite_file} --new"),)
         case _:
-            return _after_error(result.reason)
+            return _after_error(result.reason, suite_file)
 
 
 def _after_pass(result: ResultReport) -> tuple[Hint, ...]:
@@ -134,21 +140,21 @@ def _after_fail(result: ResultReport, cells: Sequence[CellFacts]) -> tuple[Hint,
     return tuple(hints)
 
 
-def _after_inconclusive(result: ResultReport) -> tuple[Hint, ...]:
+def _after_inconclusive(result: ResultReport, suite_file: str) -> tuple[Hint, ...]:
     if result.reason == "NoBaseline":
         return (Hint("Set gate.minimum for the first run, or name a server or model of the suite as baseline."),)
     if result.reason == "UngradedDecide":
         return (Hint("See why these cells have no grade: an agent must not be able to hide that way."),)
     if result.reason == "TooFewReplicates":
-        return (Hint("Raise replicates; ask how many a drop needs.", "proctor plan suite.yaml"),)
+        return (Hint("Raise replicates; ask how many a drop needs.", f"proctor plan {suite_file}"),)
     needed = max((each.replicates_needed or 0 for each in result.comparisons), default=0)
     if needed:
         text = f"About {needed} replicates would settle it."
-        return (Hint(text, f"proctor run suite.yaml --replicates {needed}"),)
-    return (Hint("Ask how many replicates a drop of that size needs.", "proctor plan suite.yaml --from last"),)
+        return (Hint(text, f"proctor run {suite_file} --replicates {needed}"),)
+    return (Hint("Ask how many replicates a drop of that size needs.", f"proctor plan {suite_file} --from last"),)
 
 
-def _after_error(reason: str) -> tuple[Hint, ...]:
+def _after_error(reason: str, suite_file: str) -> tuple[Hint, ...]:
     hints: tuple[Hint, ...]
     match reason:
         case "JudgeNotTrusted":
@@ -163,7 +169,7 @@ def _after_error(reason: str) -> tuple[Hint, ...]:
             hints = (Hint("The logs of the run's processes are beside its run.json, in logs/."),)
         case _:
             hints = (Hint("Ask what this machine lacks.", "proctor doctor"),)
-    return (*hints, Hint("Then run it anew.", "proctor run suite.yaml --new"))
+    return (*hints, Hint("Then run it anew.", f"proctor run {suite_file} --new"))
 
 
 def _hints_for_losses(cells: Sequence[CellFacts], reason: str) -> tuple[Hint, ...]:
