@@ -186,5 +186,6 @@ def _identify(run: EvalRun, suite: EvalSuiteSpec, version: str) -> Iterator[Fact
     ):
         if digest is not None:
             yield Fact(f"{name} digest", digest)
+    yield from (Fact(f"Dataset seed of {ref.name}", str(ref.seed)) for ref in suite.scenarios)
     yield from (Fact(f"Dataset of {name}", digest) for name, digest in digests.datasets.items())
     yield from (Fact(f"Tools of {name}", digest) for name, digest in digests.tools.items())

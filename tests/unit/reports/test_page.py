@@ -108,6 +108,8 @@ def test_numbers_are_those_of_run_json(finished: FinishedRun) -> None:
     digests = status.digests
     identity = read.texts("dd")
     assert {digests.suite, digests.rubric, digests.gate, *digests.datasets.values()} <= set(identity)
+    names = [name for name in read.texts("dt") if name.startswith("Dataset seed of ")]
+    assert len(names) == len(digests.datasets)
 
 
 def test_200_cells_fit_into_two_megabytes(tmp_path: Path) -> None:

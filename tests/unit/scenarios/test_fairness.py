@@ -54,6 +54,16 @@ RECIPE = [
 ]
 
 
+FIXES = {
+    "declare it, or correct the draw",
+    "move it, or make `window` longer",
+    "lower it",
+    "correct it",
+    "correct the syntax",
+    "remove it, or correct its name",
+}
+
+
 @pytest.mark.parametrize(("old", "new", "said"), RECIPE)
 def test_faults_of_a_recipe_name_their_line(folder: Path, old: str, new: str, said: str) -> None:
     """Bad input: a cycle, an unknown stream, a window outside the world, a rate above 1: file, line and fix."""
@@ -62,6 +72,7 @@ def test_faults_of_a_recipe_name_their_line(folder: Path, old: str, new: str, sa
     assert found[0] == "recipe.yaml"
     assert abs(found[1] - line) <= 1
     assert said in found[2]
+    assert found[2].rpartition("; ")[2] in FIXES
 
 
 def test_weights_that_sum_to_nothing(folder: Path) -> None:

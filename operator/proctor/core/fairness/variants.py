@@ -26,8 +26,8 @@ def choose_seeds(draft: Draft) -> tuple[int, ...]:
 
 def check_variants(draft: Draft, variants: Variants) -> Iterator[Fault]:
     """Yield words that stand nowhere, names that stand for something else already, and places that are none."""
-    yield from _check_words(draft, variants)
     if draft.recipe:
+        yield from _check_words(draft, variants)
         tree = read_tree(draft.texts[RECIPE_FILE])
         for location, place, kind in _located(variants):
             try:

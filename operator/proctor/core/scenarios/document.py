@@ -45,7 +45,10 @@ _FIXES = {
     "extra_forbidden": "remove it, or correct its name",
     "missing": "add it",
     "union_tag_not_found": "write one of these keys",
+    "less_than_equal": "lower it",
+    "greater_than_equal": "raise it",
 }
+_FIX = "correct it"
 
 
 _MISPLACED = "correct the place in variants.yaml"
@@ -184,7 +187,7 @@ def _read_faults(
         if error["type"] == "missing":
             held = (*held, location[-1])
         place = ".".join(map(str, held)) or name
-        faults.setdefault(held, Fault(source, line, place, message, _FIXES.get(error["type"], "")))
+        faults.setdefault(held, Fault(source, line, place, message, _FIXES.get(error["type"], _FIX)))
     return tuple(faults.values())
 
 
