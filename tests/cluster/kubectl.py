@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cluster.faults import ClusterError
+
+_UNREACHED = re.compile(r"connection to the server \S+ was refused|TLS handshake timeout|dial tcp")
+_PATIENCE_SECONDS, _PAUSE_SECONDS = 30.0, 1.0
 
 PROGRAM = Path(sys.executable).with_name("kubectl")
 
@@ -37,15 +42,20 @@ class Kubectl:
         """Run one command.
 
         Raises:
-            ClusterError: it failed, and `check` is set.
+            ClusterError: it failed, and `check` is set; a server that is not reached at all is tried for some time.
         """
-        done = subprocess.run(
-            [self.program, f"--kubeconfig={self.kubeconfig}", *words],
-            check=False,
-            capture_output=True,
-            text=True,
-            input=stdin,
-        )
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            done = subprocess.run(
+                [self.program, f"--kubeconfig={self.kubeconfig}", *words],
+                check=False,
+                capture_output=True,
+                text=True,
+                input=stdin,
+            )
+            if not (check and done.returncode and _UNREACHED.search(done.stderr)) or time.monotonic() > until:
+                break
+            time.sleep(_PAUSE_SECONDS)
         if check and done.returncode:
             raise ClusterError(f"kubectl {' '.join(words)}: {done.stderr.strip()}")
         return done
