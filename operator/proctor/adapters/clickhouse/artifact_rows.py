@@ -53,10 +53,10 @@ class DatasetRows:
     Args:
         session: the dataset, as its restricted user.
         pause: seconds before a dataset that was away is asked again.
-        seconds: how long a query may take: more than agents are told, for the grader's machine may be a busy one.
+        seconds: how long a query may take: as long as agents may ask at all, for the machine may be a busy one.
     """
 
-    def __init__(self, session: SqlSession, *, pause: float = 2.0, seconds: int = 15) -> None:
+    def __init__(self, session: SqlSession, *, pause: float = 2.0, seconds: int = 30) -> None:
         self._session = session
         self._pause = pause
         self._bounds = {**_BOUNDS, "max_execution_time": seconds}
