@@ -27,7 +27,7 @@ MISSING = "localhost/proctor/missing@sha256:" + "0" * 64
 def build_specs(images: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Return the suites of drills that have a special one, by test."""
     patient = build_spec(images)
-    soon = {"pendingDeadlineSeconds": 60, "infraRetries": 0}
+    soon = {"pendingDeadlineSeconds": 120, "infraRetries": 0}
     without_image = patient["agent"] | {"command": patient["agent"]["command"] | {"image": MISSING}}
     bomb = build_spec(images, BOMB)
     loudest = {"name": "loudest", "scripted": {"policy": "loudest"}}

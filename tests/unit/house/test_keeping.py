@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,12 +32,6 @@ def test_a_house_needs_no_more_than_its_owner() -> None:
     assert (settings.places[0], settings.places[-1]) == (8200, 8231)
     assert settings.directory == Path("/var/lib/proctor")
     assert SECRET not in repr(settings)
-
-
-@pytest.mark.parametrize(("most", "places"), [(None, 32), (100_000, 32), (512, 10), (100, 1)])
-def test_a_house_serves_as_many_as_it_has_processes_for(most: int | None, places: int) -> None:
-    """S24: one dataset more than there are processes for would be the end of the results too."""
-    assert len(read_settings(GIVEN, most_processes=most).places) == places
 
 
 @pytest.mark.parametrize(
@@ -74,3 +70,15 @@ def test_a_damaged_ledger_is_told_with_what_to_do(tmp_path: Path, text: str) -> 
     (tmp_path / "served.json").write_text(text)
     with pytest.raises(Terminal, match="remove it"):
         Ledger(tmp_path / "served.json").read()
+
+
+def test_room_for_another_engine_is_tried() -> None:
+    """S24: a limit of processes that can't be read is found by reaching it; nothing stays of the trial."""
+    program = (
+        "import resource, threading; from proctor.local.house.headroom import has_room;"
+        "resource.setrlimit(resource.RLIMIT_AS, (1 << 28, 1 << 28));"
+        "resource.setrlimit(resource.RLIMIT_STACK, (1 << 23, 1 << 23));"
+        "print(has_room(2), has_room(10_000), threading.active_count())"
+    )
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert said.split() == ["True", "False", "1"]

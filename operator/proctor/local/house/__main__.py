@@ -16,7 +16,7 @@ from proctor.bootstrap.logging import set_up_logging
 from proctor.errors import InvalidInput, ProctorError, Terminal
 from proctor.local.house.doors import build_app
 from proctor.local.house.house import House
-from proctor.local.house.settings import PASSWORD_VARIABLE, HouseSettings, read_process_limit, read_settings
+from proctor.local.house.settings import PASSWORD_VARIABLE, HouseSettings, read_settings
 
 logger = logging.getLogger("proctor.local.house")
 
@@ -38,7 +38,7 @@ def main() -> int:
     set_up_logging()
     os.umask(0o077)
     try:
-        settings = read_settings(most_processes=read_process_limit())
+        settings = read_settings()
         # No child needs it.
         os.environ.pop(PASSWORD_VARIABLE, None)
         asyncio.run(_run(settings))

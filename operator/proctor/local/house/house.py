@@ -23,6 +23,7 @@ from proctor.local.dataset_files import ANSWER_FILE, SeedRequest, datasets_dir, 
 from proctor.local.datasets import ensure_dataset
 from proctor.local.durable import translate_os_error
 from proctor.local.engine import Access, Known, clone_dataset
+from proctor.local.house.headroom import has_room
 from proctor.local.house.ledger import Ledger, ServedEntry
 from proctor.local.house.settings import HouseSettings
 from proctor.local.kept_engine import KeptEngine
@@ -208,9 +209,9 @@ class House:
 
     async def _find_place(self) -> int:
         taken = {entry.port for entry in self._entries.values()}
-        for port in self._settings.places:
-            if port not in taken:
-                return port
+        free = [port for port in self._settings.places if port not in taken]
+        if free and await asyncio.to_thread(has_room):
+            return free[0]
         for user, heard in sorted(self._heard.items(), key=lambda item: item[1].since):
             if self._clock() - heard.since >= _IDLE:
                 port = self._entries[user].port

@@ -20,11 +20,6 @@ _LEAST_PASSWORD = 16
 _LEAST_MEMORY = 256 << 20
 _PORTS = "8123,8124,8200"
 _PLACES = 32
-_PROCESSES_ASIDE, _PROCESSES_PER_PLACE = 128, 36
-"""Threads count as processes: those of the house and of the results engine, and those of an engine at work."""
-
-_PROCESS_LIMITS = (Path("/sys/fs/cgroup/pids.max"), Path("/sys/fs/cgroup/pids/pids.max"))
-"""As the two versions of control groups have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +52,8 @@ class HouseSettings:
         return range(self.first_port, self.first_port + self.count)
 
 
-def read_settings(environ: Mapping[str, str] = os.environ, *, most_processes: int | None = None) -> HouseSettings:
+def read_settings(environ: Mapping[str, str] = os.environ) -> HouseSettings:
     """Return the settings.
-
-    Args:
-        environ: where they are.
-        most_processes: how many there may be, threads counted; None for any number.
 
     Raises:
         InvalidInput: one is missing or can't be used; never repeats the password.
@@ -81,26 +72,8 @@ def read_settings(environ: Mapping[str, str] = os.environ, *, most_processes: in
         results_port=results,
         control_port=control,
         first_port=first,
-        count=_count_places(most_processes),
         limits=EngineLimits(memory_bytes=memory),
     )
-
-
-def _count_places(most_processes: int | None) -> int:
-    if most_processes is None:
-        return _PLACES
-    return max(1, min(_PLACES, (most_processes - _PROCESSES_ASIDE) // _PROCESSES_PER_PLACE))
-
-
-def read_process_limit() -> int | None:
-    """Return how many processes this container may have, threads counted; None where there is no limit."""
-    for path in _PROCESS_LIMITS:
-        try:
-            text = path.read_text().strip()
-        except OSError:
-            continue
-        return int(text) if text.isdecimal() else None
-    return None
 
 
 def _read_admin(environ: Mapping[str, str]) -> Known:
