@@ -178,7 +178,7 @@ def test_bad_patterns_and_facts_are_refused(changes: dict[str, Any], facts: dict
         compile_rubric(AnswerKey.model_validate(make_key(**changes)), facts, told="told")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if shipped_key(name).criteria])
 def test_digests_follow_what_grades_and_nothing_else(name: str) -> None:
     """Architecture: facts are keyed by the digest of their queries; grading rule 7: grades by the rubric's."""
     key = shipped_key(name)
