@@ -26,7 +26,7 @@ def build_specs(images: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         "test_toolbox_crashed": build_spec(images, CALLING),
         "test_deadline_with_term_ignored": deaf | {"agent": deaf["agent"] | {"deadlineSeconds": 30}},
         "test_secret_of_another_namespace": patient
-        | {"models": [opus], "limits": {"pendingDeadlineSeconds": 60, "infraRetries": 0}},
+        | {"models": [opus], "limits": {"pendingDeadlineSeconds": 120, "infraRetries": 0}},
     } | {"": patient}
 
 
