@@ -44,7 +44,7 @@ _MAX_THREADS = 4
 class _Heard(NamedTuple):
     """How many queries an engine had answered, and since when nobody has asked one."""
 
-    count: int
+    queries: int
     since: datetime
 
 
@@ -209,9 +209,9 @@ class House:
 
     async def _find_place(self) -> int:
         taken = {entry.port for entry in self._entries.values()}
-        free = [port for port in self._settings.places if port not in taken]
-        if free and await asyncio.to_thread(has_room):
-            return free[0]
+        free = next((port for port in self._settings.places if port not in taken), None)
+        if free is not None and await asyncio.to_thread(has_room):
+            return free
         for user, heard in sorted(self._heard.items(), key=lambda item: item[1].since):
             if self._clock() - heard.since >= _IDLE:
                 port = self._entries[user].port
@@ -229,7 +229,7 @@ class House:
             return  # it is starting again, and counts anew
         before = self._heard.get(user)
         # The question itself is one.
-        since = before.since if before is not None and count == before.count + 1 else self._clock()
+        since = before.since if before is not None and count == before.queries + 1 else self._clock()
         self._heard[user] = _Heard(count, since)
 
     def _clone(self, entry: ServedEntry) -> None:
