@@ -79,7 +79,9 @@ class Redraw:
         return seen[id(tree)]
 
     def _change_values(self, recipe: Any) -> Any:  # noqa: ANN401 - whatever a YAML file may hold
-        changed = {place: _shift(find_value(recipe, place, str), by, place) for place, by in self.moved.items()}
+        changed: dict[Place, int | str] = {
+            place: _shift(find_value(recipe, place, str), by, place) for place, by in self.moved.items()
+        }
         changed |= {place: find_value(recipe, source, int) for place, source in self.dealt.items()}
         for place, value in self.values.items():
             find_value(recipe, place, type(value))

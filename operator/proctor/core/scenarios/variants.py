@@ -99,7 +99,8 @@ class Variants(Document):
         repeated = _first_repeated([word.lower() for word in listed])
         if repeated is not None:
             raise ValueError(f"{repeated!r} stands here twice: two things would have one name")
-        named = [*(one.places for one in (*self.times.values(), *self.values.values())), *self.sizes]
+        redrawn: list[Moved | OneOf] = [*self.times.values(), *self.values.values()]
+        named = [*(one.places for one in redrawn), *self.sizes]
         repeated = _first_repeated([place for places in named for place in places])
         if repeated is not None:
             raise ValueError(f"{repeated!r} stands here twice: it can be redrawn but once")
