@@ -39,7 +39,9 @@ class Grader:
         elif job.complete or job.failed:
             state = GraderState.FAILED
         ended = [pod for pod in seen.pods_of(Role.GRADE) if pod.ended and not pod.succeeded]
-        message = (ended[-1].message if ended else "") or job.message
+        said = ended[-1].message.rstrip() if ended else ""
+        # Where a log stands in for last words, its end says why.
+        message = said.rpartition("\n")[2] or job.message
         # The Job has tried again by itself; what it gave up, no further start mends.
         starts = MAX_STARTS if job.failed else job.starts
         return replace(seen.summary, state=state, starts=starts, finishing=seen.finishing, message=message)

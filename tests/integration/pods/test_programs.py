@@ -184,7 +184,7 @@ async def test_cells_are_played_recorded_and_graded_without_a_pipe(
             probed = (await client.post("/runs/probe")).json()["servers"]
             assert [(server["tools"], server["error"]) for server in probed] == [(["query"], "")]
             with open_api(tmp_path) as api:
-                api.failures += [500, 409, 429]
+                api.failures += [500, 409, 429, 403]
                 grader = await grade(mount, api, tmp_path / "grader")
                 await play(client, f"{SCENARIO}/sql/~oracle/1")
                 await play(client, f"{SCENARIO}/sql/newest/1")

@@ -23,8 +23,12 @@ HOST_VARIABLE, PORT_VARIABLE = "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PO
 
 _SECONDS = 15.0
 _MAX_REPLY = 4 * 1024 * 1024
-_PASSING = frozenset({HTTPStatus.UNAUTHORIZED, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
-"""Unauthorized passes because a token is read anew for every request, and the next may be newer."""
+_PASSING = frozenset({
+    HTTPStatus.UNAUTHORIZED,  # a token is read anew for every request, and the next may be newer
+    HTTPStatus.FORBIDDEN,  # an API server that has just started doesn't know of any right yet
+    HTTPStatus.CONFLICT,
+    HTTPStatus.TOO_MANY_REQUESTS,
+})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
