@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from proctor.core.agents.prompt import PromptLimits, neutral_prompt, told_text
+from proctor.core.scenarios.artifact import DashboardKey
 from proctor.core.scenarios.brief import AnswerFormat, Brief, load_brief
 from proctor.core.scenarios.reference import load_reference
 from support.grading import NAMES, shipped_key, shipped_rubric
@@ -15,6 +16,8 @@ from support.playing import ANCHOR, SCENARIOS
 LIMITS = PromptLimits(max_turns=25, max_tool_calls=40)
 BRIEF = Brief(prompt="Something is slow since this morning. Find out why.")
 HELP = ("otel_", "clickhouse", "sql", "table", "column", "schema", "select ", "database", "mcp", "serviceName")
+SQL = {"clickhouse", "sql", "table", "column", "select ", "database"}
+"""What an answer that holds SQL is described in; it names nothing of the data."""
 
 
 def test_the_prompt_names_role_time_and_budget() -> None:
@@ -53,7 +56,8 @@ def test_the_answer_is_asked_for_in_the_briefs_form() -> None:
 def test_the_prompt_gives_no_help_with_the_schema(name: str) -> None:
     """M-A7: finding the schema is part of the test."""
     told = told_text(load_brief(SCENARIOS / name)).lower()
-    assert [word for word in HELP if word.lower() in told] == []
+    spoken = SQL if isinstance(shipped_key(name).artifact, DashboardKey) else set()
+    assert [word for word in HELP if word not in spoken and word.lower() in told] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
