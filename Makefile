@@ -30,7 +30,7 @@ INTEGRATION := $(BIN)/pytest -q --dist loadfile --no-loadscope-reorder -o faulth
 test-integration: $(VENV)/.dev $(VENV)/.npm $(VENV)/.browser $(VENV)/.prometheus ## Real engine, real sandboxes, real MCP servers
 	$(call twice,$(INTEGRATION) -n 2 -m 'not drill')
 
-test-drills: $(VENV)/.dev $(VENV)/.npm ## Whole runs in which something dies, fills up or misbehaves; all simulated runs
+test-drills: $(VENV)/.dev $(VENV)/.npm $(VENV)/.prometheus ## Whole runs in which something dies, fills up or misbehaves; all simulated runs
 	$(call twice,$(INTEGRATION) tests/unit -n 2 -m drill)
 
 # A cluster that KUBECONFIG names is used as it is, with images that are there already: `make images KIND=NAME` loads them.

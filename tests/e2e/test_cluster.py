@@ -49,7 +49,7 @@ def test_memory_is_limited(cluster: RunningCluster, make_namespace: Any) -> None
 def test_processes_are_limited(cluster: RunningCluster, make_namespace: Any) -> None:
     """A pod can't start processes without end (S23)."""
     script = "i=0; while [ $i -lt 1000 ]; do /bin/busybox sleep 60 & i=$((i+1)); done; echo all"
-    limits = {"memory": "512Mi", "cpu": "1"}
+    limits = {"memory": "512Mi", "cpu": "200m"}
     image, namespace = cluster.images["busybox"], make_namespace("processes")
     pod = busybox("bomb", "sh", "-c", script, image=image, namespace=namespace, limits=limits)
     end, log = finish(cluster.kubectl, pod)

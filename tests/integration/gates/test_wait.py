@@ -115,7 +115,7 @@ def test_tekton_step_ends_as_the_gate_does(body: Any, code: int, serve: ServeApi
 
 def test_the_rollouts_job_offers_one_run(serve: ServeApi, tmp_path: Path) -> None:
     """What it applies is an EvalRun of the candidate's image, under a name that follows from the pod template."""
-    (template,) = load_gate("rollouts.yaml")
+    (template,) = (one for one in load_gate("rollouts.yaml") if one["kind"] == "AnalysisTemplate")
     (metric,) = [metric for metric in template["spec"]["metrics"] if metric["name"] == "start"]
     (container,) = metric["provider"]["job"]["spec"]["template"]["spec"]["containers"]
     (script,) = container["args"]

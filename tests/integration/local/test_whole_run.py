@@ -7,6 +7,8 @@ import os
 import signal
 from typing import Any
 
+import pytest
+
 from support.local_runs import (
     Machine,
     find_process,
@@ -70,6 +72,7 @@ def test_two_servers_are_compared_and_a_worse_one_fails(machine: Machine, refere
     assert document["run"]["status"]["cells"]["cancelled"] == 8
 
 
+@pytest.mark.drill
 def test_controls_of_a_server_without_a_sql_tool_play_on_the_reference(
     machine: Machine, reference: dict[str, str | None]
 ) -> None:
@@ -130,6 +133,7 @@ def test_a_timeout_ends_with_four_and_cancel_ends_the_run(machine: Machine, refe
     assert "has ended already" in again.stdout
 
 
+@pytest.mark.drill
 def test_cancelling_a_run_that_goes_on(machine: Machine, reference: dict[str, str | None]) -> None:
     """P35: its cells end, its verdict is Cancelled, exit 3, nothing is left."""
     assert reference
@@ -145,6 +149,7 @@ def test_cancelling_a_run_that_goes_on(machine: Machine, reference: dict[str, st
     assert not wait_until_gone(left)
 
 
+@pytest.mark.drill
 def test_two_runs_at_once_queue(machine: Machine, reference: dict[str, str | None]) -> None:
     """P41, two `proctor run` on one data dir: the second says whom it waits for, and both end well."""
     assert reference

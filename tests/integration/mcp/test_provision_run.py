@@ -88,6 +88,7 @@ def test_a_run_over_http_with_headers_and_provision(tmp_path: Path) -> None:
         assert files_with(machine.data_dir, secret) == []
 
 
+@pytest.mark.drill
 def test_a_run_whose_hook_fails_ends_before_any_cell(tmp_path: Path) -> None:
     """M-A4, S17: Error, ServerNotReady, with the hook's own words and no secret; nothing is scored."""
     with run_elsewhere() as far:

@@ -137,6 +137,7 @@ def test_every_query_returns_figures(server: str, metrics: OperatorMetrics) -> N
         assert all(each["value"][1] != "NaN" for each in found), f"{query.title}: {query.filled}"
 
 
+@pytest.mark.drill
 def test_rules_are_loaded_and_evaluated(server: str) -> None:
     """Alerts: Prometheus itself evaluates each without a fault."""
     deadline = time.monotonic() + PATIENCE_SECONDS

@@ -17,6 +17,7 @@ from support.sandbox import needs_sandbox
 pytestmark = needs_sandbox
 
 
+@pytest.mark.drill
 @pytest.mark.parametrize("example", ["python", "node", "shell"])
 async def test_at_a_limit_what_there_is_counts(agents: Path, example: str) -> None:
     """Runtimes: the refusal of a budget is taken for what it is, once, and what was said is sent as the answer."""
