@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -219,20 +219,22 @@ async def _seed_part(
     request: SeedRequest, data_dir: Path | None, place: _Place, share: Share
 ) -> tuple[bool, DatasetRecord | None]:
     async with place.open_servers(data_dir) as servers:
-        found = await servers.find(request)
-        if found is not None:
-            return True, found
-        with progress_bar() as show:
-            return False, await servers.ensure_part(request, share, show)
+        return await _find_or_make(servers, request, lambda show: servers.ensure_part(request, share, show))
 
 
 async def _seed(request: SeedRequest, data_dir: Path | None, place: _Place) -> tuple[bool, DatasetRecord | None]:
     async with place.open(data_dir) as store:
-        found = await store.find(request)
-        if found is not None:
-            return True, found
-        with progress_bar() as show:
-            return False, await store.ensure(request, show)
+        return await _find_or_make(store, request, lambda show: store.ensure(request, show))
+
+
+async def _find_or_make(
+    store: DatasetStore, request: SeedRequest, make: Callable[[OnProgress], Awaitable[DatasetRecord | None]]
+) -> tuple[bool, DatasetRecord | None]:
+    found = await store.find(request)
+    if found is not None:
+        return True, found
+    with progress_bar() as show:
+        return False, await make(show)
 
 
 async def _list(data_dir: Path | None, place: _Place) -> tuple[DatasetRecord, ...]:

@@ -23,8 +23,7 @@ from proctor.bootstrap.children_file import DatasetPlace
 from proctor.bootstrap.mounted import Mount
 from proctor.clock import utc_now
 from proctor.core.digests import canonical_json
-from proctor.core.scenarios.answer import ANSWER_FILE
-from proctor.core.seeding.identity import RECIPE_FILE, read_variants
+from proctor.core.seeding.identity import ANSWER_FILE, RECIPE_FILE, read_variants
 from proctor.core.seeding.record import DatasetRecord
 from proctor.core.seeding.share import Share
 from proctor.errors import InvalidInput, ProctorError, Retryable

@@ -24,20 +24,16 @@ from proctor.adapters.clickhouse.endpoint import Endpoint
 from proctor.adapters.clickhouse.registry import DatasetRegistry, SeedOrder
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.adapters.clickhouse.shards import Shards
-from proctor.core.digests import digest_bytes
-from proctor.core.scenarios.answer import load_answer
+from proctor.core.scenarios.answer import read_sheet
 from proctor.core.scenarios.recipe import load_recipe
-from proctor.core.seeding.facts import FactSheet
 from proctor.core.seeding.identity import dataset_hash
 from proctor.core.seeding.plan import compile_plan
 from proctor.core.seeding.record import DatasetRecord
 from proctor.core.seeding.share import MAX_PARTS, Share
-from proctor.errors import InvalidInput, ProctorError, Retryable
+from proctor.errors import ProctorError, Retryable
 
 _RETRY_EXIT = 75
 """sysexits' EX_TEMPFAIL: whoever started this may start it again."""
-
-_ANSWER_FILE = "answer.yaml"
 
 
 class _Closed(BaseModel):
@@ -91,7 +87,7 @@ async def seed_dataset(config: SeedConfig) -> DatasetRecord | None:
         dataset_hash(recipe, config.seed, anchor, config.volume),
         config.scenario.name,
         compile_plan(recipe, seed=config.seed, anchor=anchor, volume=config.volume),
-        _read_sheet(config.scenario, config.seed),
+        read_sheet(config.scenario, config.seed),
         config.threads,
     )
     registry = DatasetRegistry(Shards([HttpSession(endpoint)]), endpoint.database)
@@ -120,18 +116,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _RETRY_EXIT if is_retryable else 1
     _write({"record": record.model_dump(mode="json") if record else None})
     return 0
-
-
-def _read_sheet(scenario: Path, seed: int) -> FactSheet | None:
-    path = scenario / _ANSWER_FILE
-    try:
-        source = digest_bytes(path.read_bytes())
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise InvalidInput(f"answer key {path}: can't be read: {error}") from error
-    answer = load_answer(scenario, seed)
-    return FactSheet(answer.facts_digest, source, answer.facts)
 
 
 def _report_progress(progress: Progress) -> None:

@@ -12,13 +12,17 @@ from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
-from proctor.core.digests import digest_bytes
-from proctor.core.seeding.identity import GENERATOR_VERSION, anchor_nanoseconds, dataset_hash, recipe_digest
+from proctor.core.seeding.identity import (
+    GENERATOR_VERSION,
+    anchor_nanoseconds,
+    answer_digest,
+    dataset_hash,
+    recipe_digest,
+)
 from proctor.core.seeding.record import DatasetRecord, parse_record
 from proctor.errors import Terminal
 from proctor.local.durable import translate_os_error
 
-ANSWER_FILE = "answer.yaml"
 RECORD = "record.json"
 ENGINE = "engine"
 
@@ -55,8 +59,7 @@ class SeedRequest:
 
     def answer_source(self) -> str | None:
         """Return the digest of the answer key's file; None if facts aren't asked for or there is no key."""
-        path = self.scenario / ANSWER_FILE
-        return digest_bytes(path.read_bytes()) if self.with_facts and path.is_file() else None
+        return answer_digest(self.scenario) if self.with_facts else None
 
 
 def datasets_dir(data_dir: Path) -> Path:

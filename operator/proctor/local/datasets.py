@@ -158,7 +158,7 @@ async def _build(request: SeedRequest, root: Path, on_progress: OnProgress | Non
             async with _serve(staging) as session:
                 plan, _ = await _beside(reading, create_database(session, database))
                 building = fill_database(session, plan, database, threads=request.threads, on_progress=on_progress)
-                sheet, digests = await _beside(asyncio.to_thread(read_sheet, request), building)
+                sheet, digests = await _beside(asyncio.to_thread(find_sheet, request), building)
                 facts = await compute_facts(session, sheet.queries, database) if sheet else {}
         finally:
             reading.cancel()
@@ -209,7 +209,7 @@ def compile_request(request: SeedRequest) -> SeedPlan:
 async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) -> DatasetRecord:
     from proctor.adapters.clickhouse.datasets import compute_facts
 
-    sheet = read_sheet(request)
+    sheet = find_sheet(request)
     if sheet is None:
         return record
     facts: Mapping[str, FactValue] | None = record.facts.get(sheet.digest)
@@ -221,19 +221,17 @@ async def _add_facts(record: DatasetRecord, request: SeedRequest, root: Path) ->
     return grown
 
 
-def read_sheet(request: SeedRequest) -> FactSheet | None:
+def find_sheet(request: SeedRequest) -> FactSheet | None:
     """Read the fact queries of the scenario's answer key; None if they aren't asked for or there is no key.
 
     Raises:
         InvalidInput: the key is at fault.
     """
-    source = request.answer_source()
-    if source is None:
+    if not request.with_facts:
         return None
-    from proctor.core.scenarios.answer import load_answer
+    from proctor.core.scenarios.answer import read_sheet
 
-    answer = load_answer(request.scenario, request.seed)
-    return FactSheet(answer.facts_digest, source, answer.facts)
+    return read_sheet(request.scenario, request.seed)
 
 
 @asynccontextmanager

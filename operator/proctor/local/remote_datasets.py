@@ -16,7 +16,7 @@ from proctor.adapters.clickhouse.session import HttpSession
 from proctor.adapters.clickhouse.shards import Shards
 from proctor.core.seeding.record import DatasetRecord
 from proctor.local.dataset_files import SeedRequest, datasets_dir
-from proctor.local.datasets import compile_request, read_sheet
+from proctor.local.datasets import compile_request, find_sheet
 from proctor.local.staging import hold_name
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class RemoteDatasets:
 
 async def _order(request: SeedRequest) -> SeedOrder:
     plan, sheet = await asyncio.gather(
-        asyncio.to_thread(compile_request, request), asyncio.to_thread(read_sheet, request)
+        asyncio.to_thread(compile_request, request), asyncio.to_thread(find_sheet, request)
     )
     return SeedOrder(request.hash, request.scenario.name, plan, sheet, request.threads)
 

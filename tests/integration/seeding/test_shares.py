@@ -117,14 +117,17 @@ class _DyingSession:
         await self._session.run(sql, settings)
 
 
+async def _fail_to_put_together(session: HttpSession, order: SeedOrder, error: ProctorError) -> None:
+    registry = DatasetRegistry(Shards([_DyingSession(session, "ATTACH PARTITION", error)]), "default")
+    await registry.ensure_part(order, Share(1, 2))
+    with pytest.raises(type(error), match=str(error)):
+        await registry.ensure_part(order, Share(0, 2))
+
+
 async def test_parts_outlive_a_clickhouse_that_went_away(session: HttpSession) -> None:
     """Faults: ClickHouse away while parts are put together: they are still there for the next try."""
     order = _small(8)
-    dying = _DyingSession(session, "ATTACH PARTITION", Retryable("gone"))
-    registry = DatasetRegistry(Shards([dying]), "default")
-    await registry.ensure_part(order, Share(1, 2))
-    with pytest.raises(Retryable, match="gone"):
-        await registry.ensure_part(order, Share(0, 2))
+    await _fail_to_put_together(session, order, Retryable("gone"))
     assert len(await _names(session, order.hash)) == 2
     again = DatasetRegistry(Shards([session]), "default")
     assert await again.ensure_part(order, Share(0, 2)) is not None
@@ -134,11 +137,7 @@ async def test_parts_outlive_a_clickhouse_that_went_away(session: HttpSession) -
 async def test_parts_that_do_not_fit_are_not_kept(session: HttpSession) -> None:
     """Faults: parts that no dataset can be made of are dropped, so that the next try begins anew."""
     order = _small(9)
-    refusing = _DyingSession(session, "ATTACH PARTITION", Terminal("other columns"))
-    registry = DatasetRegistry(Shards([refusing]), "default")
-    await registry.ensure_part(order, Share(1, 2))
-    with pytest.raises(Terminal, match="other columns"):
-        await registry.ensure_part(order, Share(0, 2))
+    await _fail_to_put_together(session, order, Terminal("other columns"))
     assert await _names(session, order.hash) == []
 
 

@@ -94,13 +94,27 @@ async def fill_database(
         Terminal: it refused a statement, or holds other rows than the plan says.
     """
     tell = on_progress or (lambda _: None)
+    load = partial(load_rows, session, plan, database, threads=threads, on_progress=tell)
+    await fill_tables(session, plan, database, load, threads=threads, tell=tell)
+    tell(Progress(Stage.VERIFYING, plan.rows(), plan.rows()))
+    return await verify_rows(session, plan, database, threads=threads)
+
+
+async def fill_tables(
+    session: SqlSession,
+    plan: SeedPlan,
+    database: str,
+    bring: Callable[[], Awaitable[None]],
+    *,
+    threads: int,
+    tell: OnProgress,
+) -> None:
+    """Make what a plan adds to a new database, let its rows be brought, and roll them up."""
     await _create_rest(session, plan, database)
-    await load_rows(session, plan, database, threads=threads, on_progress=tell)
+    await bring()
     await session.run(drop_fleet(database))
     tell(Progress(Stage.ROLLING_UP, plan.rows(), plan.rows()))
     await fill_rollups(session, database, threads=threads)
-    tell(Progress(Stage.VERIFYING, plan.rows(), plan.rows()))
-    return await verify_rows(session, plan, database, threads=threads)
 
 
 async def create_database(session: SqlSession, database: str, *, threads: int = 2) -> None:

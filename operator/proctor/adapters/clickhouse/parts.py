@@ -71,7 +71,7 @@ def take_parts(plan: SeedPlan, shards: Shards, staged: Mapping[int, str]) -> Bri
 
     async def take(number: int, session: SqlSession, database: str) -> None:
         for part, source in sorted(staged.items()):
-            if part % len(shards.sessions) == number:
+            if shards.number_of(part) == number:
                 for table in plan.tables:
                     taken = f"ATTACH PARTITION ALL FROM {name_table(source, table)}"
                     await session.run(f"ALTER TABLE {name_table(database, table)} {taken}")

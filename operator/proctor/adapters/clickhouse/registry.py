@@ -206,12 +206,10 @@ class DatasetRegistry:
             await self._shards.drop(database)
 
     async def _put_together(self, order: SeedOrder, parts: int, on_progress: OnProgress | None) -> DatasetRecord:
-        staged = await self._parts.find(order.hash, parts)
-        while len(staged) < parts:
+        while len(staged := await self._parts.find(order.hash, parts)) < parts:
             if on_progress:
                 on_progress(Progress(Stage.WAITING, len(staged), parts))
             await asyncio.sleep(_LOOK_SECONDS)
-            staged = await self._parts.find(order.hash, parts)
         try:
             record = await self._build(order, take_parts(order.plan, self._shards, staged), on_progress)
         except Terminal:

@@ -11,16 +11,15 @@ from proctor.adapters.clickhouse.datasets import (
     Progress,
     Stage,
     all_tables,
-    create_tables,
-    fill_rollups,
+    create_database,
+    fill_tables,
     load_rows,
     run_at_once,
     verify_rows,
 )
 from proctor.adapters.clickhouse.session import SqlSession
 from proctor.core.seeding.digest import TableDigest
-from proctor.core.seeding.distributed import LOCAL_SUFFIX, create_distributed, local_database
-from proctor.core.seeding.fleet import drop_fleet
+from proctor.core.seeding.distributed import create_distributed, local_database
 from proctor.core.seeding.plan import SeedPlan
 from proctor.core.seeding.sql import name_table
 from proctor.errors import InvalidInput
@@ -50,9 +49,13 @@ class Shards:
         """The server that is asked."""
         return self.sessions[0]
 
+    def number_of(self, part: int) -> int:
+        """Return the number of the server that takes a part."""
+        return part % len(self.sessions)
+
     def holder(self, part: int) -> SqlSession:
         """Return the server that takes a part."""
-        return self.sessions[part % len(self.sessions)]
+        return self.sessions[self.number_of(part)]
 
     def local(self, database: str) -> str:
         """Return the name of the database that holds rows, on each server."""
@@ -66,7 +69,7 @@ class Shards:
         """Drop a database, and what it reads from, wherever they are."""
 
         async def drop(_: int, session: SqlSession) -> None:
-            for name in (database, f"{database}{LOCAL_SUFFIX}"):
+            for name in (database, local_database(database)):
                 await session.run(f"DROP DATABASE IF EXISTS `{name}` SYNC")
 
         await self.on_each(drop)
@@ -108,14 +111,11 @@ async def build_dataset(
         Terminal: one refused a statement, or they hold other rows than the plan says.
     """
     tell = on_progress or (lambda _: None)
-    local, total = shards.local(database), plan.rows()
+    local = shards.local(database)
 
     async def fill(number: int, session: SqlSession) -> None:
-        await create_tables(session, plan, local)
-        await bring(number, session, local)
-        await session.run(drop_fleet(local))
-        tell(Progress(Stage.ROLLING_UP, total, total))
-        await fill_rollups(session, local, threads=threads)
+        await create_database(session, local)
+        await fill_tables(session, plan, local, partial(bring, number, session, local), threads=threads, tell=tell)
 
     async def span(_: int, session: SqlSession) -> None:
         await session.run(f"CREATE DATABASE `{database}`")
@@ -125,7 +125,7 @@ async def build_dataset(
     await shards.on_each(fill)
     if shards.cluster:
         await shards.on_each(span)
-    tell(Progress(Stage.VERIFYING, total, total))
+    tell(Progress(Stage.VERIFYING, plan.rows(), plan.rows()))
     return await verify_rows(shards.first, plan, database, threads=threads)
 
 

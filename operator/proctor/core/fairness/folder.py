@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey
+from proctor.core.scenarios.answer import AnswerKey
 from proctor.core.scenarios.brief import BRIEF_FILE, Brief
 from proctor.core.scenarios.document import Fault, Faulty, find_line, parse_document
 from proctor.core.scenarios.folder import Scenario
@@ -18,7 +18,7 @@ from proctor.core.scenarios.recipe import Recipe
 from proctor.core.scenarios.redraw import Redraw
 from proctor.core.scenarios.reference import REFERENCE_FILE, Reference
 from proctor.core.scenarios.variants import Variants
-from proctor.core.seeding.identity import RECIPE_FILE, VARIANTS_FILE, WRITTEN_SEED
+from proctor.core.seeding.identity import ANSWER_FILE, RECIPE_FILE, VARIANTS_FILE, WRITTEN_SEED
 from proctor.errors import InvalidInput
 
 ModelT = TypeVar("ModelT", bound=BaseModel)

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from proctor.core.agents.scripted import GeneralPolicy
 from proctor.core.fairness.folder import Draft
-from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, FactType
+from proctor.core.scenarios.answer import AnswerKey, FactType
 from proctor.core.scenarios.document import Fault
 from proctor.core.scenarios.policies import POLICIES_FILE, Policies, ScriptedPolicy
 from proctor.core.scenarios.reference import Reference
+from proctor.core.seeding.identity import ANSWER_FILE
 
 IMPOSTORS = ("strongest-decoy", "names-everything", "wrong-evidence")
 """Who must be found out: falls for the loudest, commits to nothing, is right for no reason."""

@@ -8,10 +8,11 @@ from proctor.core.fairness.folder import Draft
 from proctor.core.grading.checks import check_answer, find_statement
 from proctor.core.grading.facts import check_facts, expand_terms, fill_text
 from proctor.core.grading.rubric import PatternFault, Rubric, check_pattern, compile_rubric
-from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, WholeAnswer
+from proctor.core.scenarios.answer import AnswerKey, WholeAnswer
 from proctor.core.scenarios.brief import BRIEF_FILE, AnswerFormat, Brief
 from proctor.core.scenarios.document import Fault
 from proctor.core.scenarios.reference import REFERENCE_FILE, Reference
+from proctor.core.seeding.identity import ANSWER_FILE
 from proctor.errors import InvalidInput
 
 _RIGHT = ("terse", "other-words", "rule-outs", "table")

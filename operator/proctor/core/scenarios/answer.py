@@ -14,9 +14,8 @@ from proctor.core.digests import digest_json
 from proctor.core.scenarios.artifact import ArtifactKey, list_texts
 from proctor.core.scenarios.document import Document, FactName, Slug
 from proctor.core.scenarios.variants import load_part
-from proctor.core.seeding.identity import WRITTEN_SEED
-
-ANSWER_FILE = "answer.yaml"
+from proctor.core.seeding.facts import FactSheet
+from proctor.core.seeding.identity import ANSWER_FILE, WRITTEN_SEED, answer_digest
 
 _REFERENCE = re.compile(r"<<([a-z][a-z0-9_]{0,39})>>")
 _MINIMUM_SENTENCES = 6
@@ -280,3 +279,16 @@ def load_answer(folder: Path, seed: int = WRITTEN_SEED) -> AnswerKey:
         InvalidInput: there is none, or it is no answer key.
     """
     return load_part(folder, ANSWER_FILE, AnswerKey, seed)
+
+
+def read_sheet(folder: Path, seed: int) -> FactSheet | None:
+    """Read the fact queries of a scenario folder's answer key as a dataset seed has them; None if there is no key.
+
+    Raises:
+        InvalidInput: the key is at fault.
+    """
+    source = answer_digest(folder)
+    if source is None:
+        return None
+    answer = load_answer(folder, seed)
+    return FactSheet(answer.facts_digest, source, answer.facts)

@@ -14,6 +14,7 @@ GENERATOR_VERSION = "1"
 """Changed with every change that makes other rows from the same recipe; part of a dataset's hash."""
 
 RECIPE_FILE = "recipe.yaml"
+ANSWER_FILE = "answer.yaml"
 VARIANTS_FILE = "variants.yaml"
 
 WRITTEN_SEED = 42
@@ -111,6 +112,21 @@ def read_recipe(folder: Path) -> str:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"recipe {path}: can't be read: {error}") from error
+
+
+def answer_digest(folder: Path) -> str | None:
+    """Return the digest of a scenario folder's answer key, without parsing; None if it has none.
+
+    Raises:
+        InvalidInput: it can't be read.
+    """
+    path = folder / ANSWER_FILE
+    try:
+        return digest_bytes(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InvalidInput(f"answer key {path}: can't be read: {error}") from error
 
 
 def read_variants(folder: Path) -> str | None:

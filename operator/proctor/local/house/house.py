@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from proctor.adapters.clickhouse.house import SeedOrderTexts
 from proctor.adapters.clickhouse.session import HttpSession
 from proctor.clock import Clock, utc_now
-from proctor.core.seeding.identity import RECIPE_FILE, VARIANTS_FILE
+from proctor.core.seeding.identity import ANSWER_FILE, RECIPE_FILE, VARIANTS_FILE
 from proctor.core.seeding.record import DatasetRecord
 from proctor.errors import InvalidInput, ProctorError, Retryable, Terminal
-from proctor.local.dataset_files import ANSWER_FILE, SeedRequest, datasets_dir, engine_dir, read_record
+from proctor.local.dataset_files import SeedRequest, datasets_dir, engine_dir, read_record
 from proctor.local.datasets import ensure_dataset
 from proctor.local.durable import translate_os_error
 from proctor.local.engine import Access, Known, clone_dataset
