@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from proctor.adapters.clickhouse.results import GradeRow
 from proctor.bootstrap.grade import GraderParts
 from proctor.core.digests import canonical_json
-from proctor.core.grading.artifacts import check_artifact
+from proctor.core.grading.artifacts import grade_by_rubric
 from proctor.core.grading.attempts import grade_attempt
-from proctor.core.grading.checks import check_answer
 from proctor.core.grading.judge_votes import Judgement
 from proctor.core.grading.marks import Programmatic, Ungraded
 from proctor.core.grading.rendering import render_grade, render_judgement, render_ungraded
@@ -75,7 +74,8 @@ class Marker:
         if answer is None:
             lost = Ungraded("the store does not hold the answer's text")
             return self._build(record, render_ungraded(lost, None), None)
-        programmatic = await self._check(record.key.cell.scenario, answer)
+        scenario = record.key.cell.scenario
+        programmatic = await grade_by_rubric(self._parts.rubrics[scenario], answer, self._parts.rows.get(scenario))
         if isinstance(programmatic, Ungraded):
             return self._build(record, render_ungraded(programmatic, None), None)
         judged = await self._judge(record, answer, programmatic)
@@ -85,12 +85,6 @@ class Marker:
         grade = grade_attempt(record, programmatic, self._parts.weights, judge=score)
         payload = render_grade(grade) | {"ungraded": None, "judgement": self._render(judged)}
         return self._build(record, payload, grade.score)
-
-    async def _check(self, scenario: str, answer: bytes) -> Programmatic | Ungraded:
-        rubric = self._parts.rubrics[scenario]
-        if rubric.artifact is None:
-            return check_answer(rubric, answer)
-        return await check_artifact(rubric.artifact, answer, self._parts.rows.get(scenario))
 
     async def _judge(
         self, record: AttemptRecord, answer: bytes, programmatic: Programmatic

@@ -16,17 +16,17 @@ from proctor.adapters.clickhouse.session import HttpSession
 from proctor.core.agents.playing import first_request, play
 from proctor.core.agents.prompt import PromptLimits, neutral_prompt, told_text
 from proctor.core.agents.scripted import REFERENCE_SQL, GeneralPolicy, ScriptContext
-from proctor.core.grading.artifacts import check_artifact
-from proctor.core.grading.checks import check_answer
+from proctor.core.grading.artifacts import grade_by_rubric
 from proctor.core.grading.facts import check_facts, fill_text
 from proctor.core.grading.marks import Programmatic, Ungraded
 from proctor.core.grading.rows import RowSource
 from proctor.core.grading.rubric import Rubric, compile_rubric
-from proctor.core.scenarios.answer import ANSWER_FILE, AnswerKey, Band
+from proctor.core.scenarios.answer import AnswerKey, Band
 from proctor.core.scenarios.folder import Scenario
 from proctor.core.scenarios.policies import POLICIES_FILE
 from proctor.core.scenarios.reference import REFERENCE_FILE, Reference
 from proctor.core.seeding.facts import FactValue
+from proctor.core.seeding.identity import ANSWER_FILE
 from proctor.errors import InvalidInput, Terminal
 from proctor.local.dataset_files import SeedRequest, datasets_dir, engine_dir
 from proctor.local.datasets import ensure_dataset
@@ -95,9 +95,9 @@ async def try_scenario(
             return Trial(record, tuple(faults), {})
         if record.volume == Decimal(reference.volume) and record.seed == reference.seed:
             faults = _compare(draft, reference, facts)
-        rows = DatasetRows(agents)
-        scores = await _play(scenario, record, facts, session=agents, rows=rows)
-        faults += await _try_answers(draft, scenario, facts, rows)
+        rubric, rows = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief)), DatasetRows(agents)
+        scores = await _play(scenario, record, rubric, session=agents, rows=rows)
+        faults += await _try_answers(draft, scenario, rubric, rows)
     faults += [_out_of_band(draft, policy, one) for policy, one in scores.items() if not one.band.holds(one.score)]
     return Trial(record, tuple(faults), scores)
 
@@ -144,9 +144,8 @@ def _compare(draft: Draft, reference: Reference, facts: Mapping[str, FactValue])
 
 
 async def _play(
-    scenario: Scenario, record: DatasetRecord, facts: Mapping[str, FactValue], *, session: HttpSession, rows: RowSource
+    scenario: Scenario, record: DatasetRecord, rubric: Rubric, *, session: HttpSession, rows: RowSource
 ) -> dict[str, Score]:
-    rubric = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief))
     context = ScriptContext(sql_tool=REFERENCE_SQL, policies=scenario.policies)
 
     async def run_sql(_: str, arguments: dict[str, Any]) -> str:
@@ -166,19 +165,14 @@ async def _play(
 
 
 async def _grade(rubric: Rubric, answer: str, rows: RowSource) -> Programmatic:
-    if rubric.artifact is None:
-        return check_answer(rubric, answer)
-    graded = await check_artifact(rubric.artifact, answer.encode(), rows)
+    graded = await grade_by_rubric(rubric, answer.encode("utf-8", "replace"), rows)
     if isinstance(graded, Ungraded):
         raise Terminal(f"grading an artifact: {graded.reason}")
     return graded
 
 
-async def _try_answers(
-    draft: Draft, scenario: Scenario, facts: Mapping[str, FactValue], rows: RowSource
-) -> list[Fault]:
+async def _try_answers(draft: Draft, scenario: Scenario, rubric: Rubric, rows: RowSource) -> list[Fault]:
     """Grade whole answers that are artifacts, which takes the rows; others were graded with the files."""
-    rubric = compile_rubric(scenario.answer, facts, told=told_text(scenario.brief))
     if rubric.artifact is None:
         return []
     faults = []

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
+from proctor.core.grading.artifact_answer import AnswerPart
 from proctor.core.seeding.sql import quote
 
 MAX_RULES = 20
@@ -60,10 +61,6 @@ _Title = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 _Names = Annotated[list[_Title], Field(max_length=30)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, hide_input_in_errors=True)
-
-
 class Aggregation(StrEnum):
     """What is made of all points in a window."""
 
@@ -80,7 +77,7 @@ class Comparison(StrEnum):
     BELOW = "below"
 
 
-class Rule(_Part):
+class Rule(AnswerPart):
     """When to wake somebody."""
 
     name: _Title = Field(description="What it is called.")
@@ -104,7 +101,7 @@ class Rule(_Part):
         return Selector(self.service, self.metric, tuple(sorted(self.attributes.items())))
 
 
-class RulesSubmission(_Part):
+class RulesSubmission(AnswerPart):
     """The whole answer."""
 
     noise: _Names = Field(default=[], description="Rules in force that fire though nothing is wrong.")

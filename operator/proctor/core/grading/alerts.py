@@ -13,10 +13,9 @@ from typing import assert_never
 
 from proctor.core.grading.alert_firings import Stretch, find_firings
 from proctor.core.grading.alert_rules import RulesSubmission, Selector, Series, read_series
-from proctor.core.grading.artifact_answer import SpoiltTrial, read_json
+from proctor.core.grading.artifact_answer import SpoiltTrial, mark_check, read_json
 from proctor.core.grading.marks import Mark
 from proctor.core.grading.rows import Fetched, FetchedRows, Question, Refused
-from proctor.core.scenarios.answer import Polarity
 from proctor.core.scenarios.artifact import AlertCheck, AlertsKey, Detects, Lists, Precise
 from proctor.errors import InvalidInput
 
@@ -66,7 +65,7 @@ def read_alerts(key: AlertsKey, answer: bytes) -> AlertsTrial | SpoiltTrial:
     """Read an answer that should be rules; whatever is in it, this does not raise."""
     submission = read_json(RulesSubmission, answer, "rules")
     if isinstance(submission, Refused):
-        return SpoiltTrial(tuple(_mark(check, met=False, why=submission.reason) for check in key.checks))
+        return SpoiltTrial(key.checks, submission.reason)
     return AlertsTrial(key, submission)
 
 
@@ -101,11 +100,7 @@ class AlertsTrial:
         planned = [_read_stretch(one.start, one.until) for one in self._key.planned]
         tally = tally_rules(self._submission, series, incidents, planned, grace=self._key.grace)
         found = ((check, _try(check, self._submission, tally)) for check in self._key.checks)
-        return tuple(_mark(check, met=met, why=why) for check, (met, why) in found)
-
-
-def _mark(check: AlertCheck, *, met: bool, why: str) -> Mark:
-    return Mark(check.id, check.weight, Polarity.POSITIVE, met, why)
+        return tuple(mark_check(check, met=met, why=why) for check, (met, why) in found)
 
 
 def _read_fetched(fetched: Fetched) -> Series | None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol, assert_never
 
 from proctor.core.grading.alerts import read_alerts
+from proctor.core.grading.checks import check_answer
 from proctor.core.grading.combining import score_marks
 from proctor.core.grading.dashboards import read_dashboards
 from proctor.core.grading.marks import Mark, Programmatic, Ungraded
 from proctor.core.grading.rows import FetchedRows, Question, Refused, RowSource
+from proctor.core.grading.rubric import Rubric
 from proctor.core.scenarios.artifact import AlertsKey, ArtifactKey, DashboardKey
 from proctor.errors import InvalidInput, Retryable
 
@@ -57,6 +59,19 @@ async def check_artifact(key: ArtifactKey, answer: bytes, source: RowSource | No
     except InvalidInput as error:
         return Ungraded(f"the answer key is at fault: {error}")
     return Programmatic(score=score_marks(marks), checks=marks)
+
+
+async def grade_by_rubric(rubric: Rubric, answer: bytes, source: RowSource | None) -> Programmatic | Ungraded:
+    """Grade an answer by its text, or as the artifact that its rubric asks for.
+
+    Args:
+        rubric: the scenario's.
+        answer: the answer.
+        source: the dataset; None where there is none at hand.
+    """
+    if rubric.artifact is None:
+        return check_answer(rubric, answer)
+    return await check_artifact(rubric.artifact, answer, source)
 
 
 def _read(key: ArtifactKey, answer: bytes) -> Trial:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, model_validator
+
+from proctor.core.grading.artifact_answer import AnswerPart
 
 MAX_TILES = 24
 
@@ -16,10 +18,6 @@ _Id = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,62}$")]
 _FilterId = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 _Title = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 _Sql = Annotated[str, StringConstraints(min_length=8, max_length=8000)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 class TileKind(StrEnum):
@@ -34,14 +32,14 @@ class TileKind(StrEnum):
     LOGS = "logs"
 
 
-class Link(_Part):
+class Link(AnswerPart):
     """What a click on a row does."""
 
     board: _Id = Field(description="The board that opens.")
     filter: _FilterId = Field(description="Its filter that is set to the first value of the row.")
 
 
-class Tile(_Part):
+class Tile(AnswerPart):
     """One query and how it is shown."""
 
     id: _Id = Field(description="Which request it answers.")
@@ -51,14 +49,14 @@ class Tile(_Part):
     link: Link | None = Field(default=None, description="What a click on a row does.")
 
 
-class Filter(_Part):
+class Filter(AnswerPart):
     """What a dashboard may be narrowed to."""
 
     id: _FilterId = Field(description="Its name in tiles.")
     sql: _Sql = Field(description="One SELECT of one column: the values to choose from.")
 
 
-class Board(_Part):
+class Board(AnswerPart):
     """Tiles that belong together."""
 
     id: _Id = Field(description="Its name in links.")
@@ -67,14 +65,14 @@ class Board(_Part):
     tiles: list[Tile] = Field(min_length=1, max_length=MAX_TILES, description="Its tiles.")
 
 
-class Declined(_Part):
+class Declined(AnswerPart):
     """A request that the data can't answer."""
 
     id: _Id = Field(description="The request.")
     reason: Annotated[str, StringConstraints(min_length=1, max_length=1000)] = Field(description="Why it can't.")
 
 
-class Submission(_Part):
+class Submission(AnswerPart):
     """The whole answer."""
 
     boards: list[Board] = Field(min_length=1, max_length=10, description="At least one.")

@@ -11,11 +11,10 @@ from typing import assert_never
 
 import re2
 
-from proctor.core.grading.artifact_answer import SpoiltTrial, read_json
+from proctor.core.grading.artifact_answer import SpoiltTrial, mark_check, read_json
 from proctor.core.grading.dashboard_answer import Board, Filter, Submission, Tile
 from proctor.core.grading.marks import Mark
 from proctor.core.grading.rows import Extent, Fetched, FetchedRows, Question, Refused, Row, Rows
-from proctor.core.scenarios.answer import Polarity
 from proctor.core.scenarios.artifact import (
     DashboardCheck,
     DashboardKey,
@@ -43,7 +42,7 @@ def read_dashboards(key: DashboardKey, answer: bytes) -> DashboardTrial | Spoilt
     """Read an answer that should be dashboards; whatever is in it, this does not raise."""
     submission = read_json(Submission, answer, "dashboards")
     if isinstance(submission, Refused):
-        return SpoiltTrial(tuple(_mark(check, met=False, why=submission.reason) for check in key.checks))
+        return SpoiltTrial(key.checks, submission.reason)
     return DashboardTrial(key, submission)
 
 
@@ -90,7 +89,7 @@ class DashboardTrial:
             if isinstance(check, Declines):
                 met, why = self._find_declined(check)
                 found[check.id] = (met and shown, why if shown else f"{why}, but no tile is right")
-        return tuple(_mark(check, met=found[check.id][0], why=found[check.id][1]) for check in self._key.checks)
+        return tuple(mark_check(check, met=found[check.id][0], why=found[check.id][1]) for check in self._key.checks)
 
     def _list_references(self, check: DashboardCheck) -> list[Question]:
         match check:
@@ -188,11 +187,6 @@ class DashboardTrial:
         if not clicked or not clicked <= offered:
             return False, f"what a click on tile {tile.id!r} gives is nothing that filter {one.id!r} offers"
         return True, f"a click on any of {len(clicked)} rows sets filter {one.id!r}"
-
-
-def _mark(check: DashboardCheck, *, met: bool, why: str) -> Mark:
-    polarity = Polarity.NEGATIVE if isinstance(check, TilesExclude) else Polarity.POSITIVE
-    return Mark(check.id, check.weight, polarity, met, why)
 
 
 def _wanted(check: DashboardCheck, extent: Extent, fetched: Fetched) -> tuple[Row, ...]:
