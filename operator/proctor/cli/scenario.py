@@ -143,7 +143,9 @@ def check(
         from proctor.core.fairness.variants import choose_seeds
 
         found = _find_folder(folder)
-        drafts = [read_draft(found, one) for one in (choose_seeds(read_draft(found)) if seed is None else (seed,))]
+        first = read_draft(found) if seed is None else read_draft(found, seed)
+        seeds = choose_seeds(first) if seed is None else (seed,)
+        drafts = [first if one == first.seed else read_draft(found, one) for one in seeds]
         # What is wrong with one of them is likely to be wrong with the next: it is said once.
         faults = next(filter(None, map(check_files, drafts)), ())
         trials: list[Trial] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -79,13 +79,13 @@ def list_pods(scope: RunScope) -> tuple[PodKind, ...]:
 
 def sum_needs(kinds: Iterable[PodKind]) -> Needs:
     """Return what has to be there at once: seeding is over before anything else begins."""
-    total: Counter[str] = Counter()
-    seeding: Counter[str] = Counter()
+    total: defaultdict[str, Decimal] = defaultdict(Decimal)
+    seeding: defaultdict[str, Decimal] = defaultdict(Decimal)
     for kind in kinds:
         counted = seeding if kind.role is Role.SEED else total
         for name, amount in _needs_of(kind.pod["spec"]):
-            counted[name] += amount * kind.count  # type: ignore[assignment] # a Counter counts in any number
-    return {name: Decimal(max(total[name], seeding[name])) for name in {*total, *seeding}}
+            counted[name] += amount * kind.count
+    return {name: max(total[name], seeding[name]) for name in {*total, *seeding}}
 
 
 def parse_quantity(text: str) -> Decimal:
@@ -117,8 +117,8 @@ def _needs_of(spec: KubeObject) -> Iterator[tuple[str, Decimal]]:
 
 
 def _sum(amounts: Iterable[Mapping[str, str]]) -> dict[str, Decimal]:
-    total: dict[str, Decimal] = {}
+    total: defaultdict[str, Decimal] = defaultdict(Decimal)
     for one in amounts:
         for resource, text in one.items():
-            total[resource] = total.get(resource, Decimal(0)) + parse_quantity(text)
+            total[resource] += parse_quantity(text)
     return total

@@ -30,22 +30,13 @@ def build_seed(scope: RunScope, scenario: int, arguments: tuple[str, ...], *, wo
     """
     reference = scope.suite.scenarios[scenario]
     needs = Needs(keys=(DATASET_PASSWORD,), scenarios=(reference,), answers=ANSWER, runtime_size="64Mi")
-    parts = ("--parts", str(workers)) if workers > 1 else ()
+    if workers > 1:
+        arguments = (*arguments, "--parts", str(workers))
     container = Container(
         name="seed",
         image=scope.images.operator,
         amounts=_SEED_AMOUNTS,
-        command=(
-            *PYTHON,
-            "-m",
-            "proctor.jobs.seed",
-            "--mounted",
-            ROOT,
-            "--scenario",
-            reference.name,
-            *arguments,
-            *parts,
-        ),
+        command=(*PYTHON, "-m", "proctor.jobs.seed", "--mounted", ROOT, "--scenario", reference.name, *arguments),
         env=variables(SCRATCH_ENVIRONMENT),
         mounts=settings_mounts(),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from proctor.api.fields import SecretKeyRef
 from proctor.api.suite import ScenarioRef
+from proctor.core.seeding.identity import VARIANTS_FILE
 from proctor.manifests.documents import CA_BUNDLE_KEY, CHILDREN_KEY, SUITE_KEY
 from proctor.manifests.pods import mount, scratch_mounts, scratch_volume, variable
 from proctor.manifests.scope import KubeObject, RunScope
@@ -25,8 +26,6 @@ _SCRATCH_SIZE = "64Mi"
 _READABLE_BY_GROUP = 0o440
 ANSWER = "answer.yaml"
 POLICIES = "policies.yaml"
-VARIANTS = "variants.yaml"
-"""Where a scenario has none, every dataset seed has its documents as they are written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +92,8 @@ def _scenarios(needs: Needs) -> Iterator[KubeObject]:
         folder = f"scenarios/{scenario.name}"
         if scenario.config_map_ref is not None:
             yield _config_map(scenario.config_map_ref.name, folder, ("brief.yaml", "recipe.yaml"))
-            yield _optional(_config_map(scenario.config_map_ref.name, folder, (VARIANTS,)))
+            # Where there is none, every dataset seed has the documents as they are written.
+            yield _optional(_config_map(scenario.config_map_ref.name, folder, (VARIANTS_FILE,)))
         if scenario.answer_ref is not None:
             yield _secret(scenario.answer_ref.name, folder, (needs.answers,))
 
